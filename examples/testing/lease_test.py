@@ -3,8 +3,8 @@
 
     sscli serve --control 127.0.0.1:0 -- python3 lease_test.py
 
-The application needs only paho-mqtt. The test moves the store's clock through the control port of sscli,
-whose URL is in SSCLI_CONTROL_URL.
+The application needs only paho-mqtt. The test lets the lease expire through the control port of sscli, whose
+URL is in SSCLI_CONTROL_URL.
 """
 import json
 import os
@@ -82,7 +82,7 @@ def control(path, **body):
 
 class LeaseTest(unittest.TestCase):
     def setUp(self):
-        control("/restart", empty=True)
+        control("/reset")
         self.a, self.b = Worker("a"), Worker("b")
 
     def tearDown(self):
@@ -95,16 +95,16 @@ class LeaseTest(unittest.TestCase):
 
     def test_the_lease_expires(self):
         self.assertTrue(self.a.lead())
-        control("/fast-forward", by="29s")
+        control("/expire", by="29s")
         self.assertFalse(self.b.lead())
-        control("/fast-forward", by="2s")
+        control("/expire", by="2s")
         self.assertTrue(self.b.lead())
         self.assertFalse(self.a.lead())
 
     def test_a_renewal_extends_it(self):
         self.assertTrue(self.a.lead())
         for _ in range(3):
-            control("/fast-forward", by="20s")
+            control("/expire", by="20s")
             self.assertTrue(self.a.lead())
         self.assertFalse(self.b.lead())
 

@@ -38,7 +38,7 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 			Hint: suggest.Try("`sscli apply FILE`, with the same connection flags").Fill(suggest.File, load[0]),
 		}
 	}
-	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "policy", "attributes", "sat-audience", "sat-jwks", "sat-issuer", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter", "control"}
+	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "policy", "attributes", "sat-audience", "sat-jwks", "sat-issuer", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter", "control", "control-insecure"}
 	if !redis {
 		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
 	}

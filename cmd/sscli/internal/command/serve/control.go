@@ -1,204 +1,195 @@
 package serve
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"math"
 	"net/http"
-	"slices"
+	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/glob"
-	"github.com/sscli/sscli/internal/httpport"
 )
 
-// A control is the control port (--control): tests in any language steer the emulator by HTTP, as Go tests do with
-// package emulator. docs/testing-applications.md describes it.
+// A control is the control port (--control) of one store: tests in any language steer the emulator by HTTP, as Go tests
+// do with package emulator. docs/testing-applications.md describes it.
 type control struct {
 	server *emulator.Server
 
 	mu     sync.Mutex
-	faults []*injected // in the order in which they were added
-	added  int
+	faults map[int]faultBody // as they were sent, by ID
+}
+
+func newControl(server *emulator.Server) *control {
+	return &control{server: server, faults: make(map[int]faultBody)}
 }
 
 // The limits of the control port.
 const (
 	maxBody    = 8 << 10 // of a request, in bytes
-	maxPattern = 1024    // of a fault, in bytes, as in SCAN: each request of a client is matched
-	maxFaults  = 1000
+	maxLoad    = 64 << 20
 	maxForward = 10 * 365 * 24 * time.Hour
 	maxAhead   = 10 * maxForward // of the store's clock; a Duration holds 292 years
 )
 
-// An injected is a fault that is to happen to requests, or to notifications.
-type injected struct {
-	ID int `json:"id"`
-
-	// Which requests; empty = all. Key is a pattern, as in SCAN.
+// A faultBody is a fault as JSON: see emulator.Fault.
+type faultBody struct {
 	Verb   string `json:"verb,omitempty"`
 	Key    string `json:"key,omitempty"`
 	Client string `json:"client,omitempty"`
-	Count  int    `json:"count"` // how many; 0 = all, until the fault is deleted
+	Count  int    `json:"count"` // how often; 0 = until the fault is deleted
 
-	Drop       string `json:"drop,omitempty"` // "request", "reply" or "notification"
-	Cut        string `json:"cut,omitempty"`  // "before" or "after" the store processes the request
-	Delay      string `json:"delay,omitempty"`
-	DelayReply string `json:"delay_reply,omitempty"`
+	Drop    string `json:"drop,omitempty"`    // "request", "reply" or "notification"
+	Repeat  string `json:"repeat,omitempty"`  // "reply" or "notification"
+	Reorder string `json:"reorder,omitempty"` // "notification"
+	Cut     string `json:"cut,omitempty"`     // "before" or "after" the store processes the request
 
-	action  emulator.Action
-	pattern *glob.Pattern // of Key
+	CutBytes          int    `json:"cut_bytes,omitempty"`
+	Delay             string `json:"delay,omitempty"`
+	DelayReply        string `json:"delay_reply,omitempty"`
+	DelayNotification string `json:"delay_notification,omitempty"`
+	Stall             string `json:"stall,omitempty"`
+
+	Error      string `json:"error,omitempty"`
+	Puback     string `json:"puback,omitempty"` // reason codes, such as 0x97
+	Disconnect string `json:"disconnect,omitempty"`
+	Connack    string `json:"connack,omitempty"`
 }
 
-// parse checks a fault, and sets action and pattern.
-func (f *injected) parse() (err error) {
-	switch f.Drop {
-	case "":
-	case "request":
-		f.action.Drop = true
-	case "reply":
-		f.action.DropReply = true
-	case "notification":
-		if f.Verb != "" || f.Cut != "" || f.Delay != "" || f.DelayReply != "" {
-			return errors.New(`drop: "notification" goes with key, client and count`)
-		}
-	default:
-		return fmt.Errorf("drop: %.32q: expected request, reply or notification", f.Drop)
+// A listedFault is a fault as GET /faults lists it.
+type listedFault struct {
+	ID int `json:"id"`
+	faultBody
+	Fired   int      `json:"fired"` // how often it happened
+	Over    bool     `json:"over"`  // it will not happen again
+	Reaches []string `json:"reaches"`
+}
+
+// parse returns the fault. The error names the field that is invalid.
+func (b *faultBody) parse() (f emulator.Fault, err error) {
+	f = emulator.Fault{Verb: b.Verb, Key: b.Key, Client: b.Client, Count: b.Count}
+	if f.Count == 0 {
+		f.Count = -1
 	}
-	switch f.Cut {
-	case "":
-	case "before":
-		f.action.Cut = true
-	case "after":
-		f.action.CutAfter = true
-	default:
-		return fmt.Errorf("cut: %.32q: expected before or after", f.Cut)
+	r, n := &f.Request, &f.Notification
+	f.Request.Error = b.Error
+	if r.CutBytes = b.CutBytes; b.Count < 0 || b.CutBytes < 0 {
+		return f, fmt.Errorf("%s: must not be negative", map[bool]string{true: "count", false: "cut_bytes"}[b.Count < 0])
+	}
+	for _, word := range []struct {
+		name, text string
+		sets       map[string]*bool
+		expected   string
+	}{
+		{"drop", b.Drop, map[string]*bool{"request": &r.Drop, "reply": &r.DropReply, "notification": &n.Drop}, "request, reply or notification"},
+		{"repeat", b.Repeat, map[string]*bool{"reply": &r.Duplicate, "notification": &n.Duplicate}, "reply or notification"},
+		{"reorder", b.Reorder, map[string]*bool{"notification": &n.Reorder}, "notification"},
+		{"cut", b.Cut, map[string]*bool{"before": &r.Cut, "after": &r.CutAfter}, "before or after"},
+	} {
+		at := word.sets[word.text]
+		if at != nil {
+			*at = true
+		} else if word.text != "" {
+			return f, fmt.Errorf("%s: %.32q: expected %s", word.name, word.text, word.expected)
+		}
 	}
 	for _, d := range []struct {
 		name, text string
 		into       *time.Duration
-	}{{"delay", f.Delay, &f.action.Delay}, {"delay_reply", f.DelayReply, &f.action.DelayReply}} {
+	}{{"delay", b.Delay, &r.Delay}, {"delay_reply", b.DelayReply, &r.DelayReply}, {"delay_notification", b.DelayNotification, &n.Delay}, {"stall", b.Stall, &r.Stall}} {
 		if d.text == "" {
 			continue
 		}
-		if *d.into, err = config.ParseDuration(d.text); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
-		}
-		if *d.into <= 0 || *d.into > maxForward {
-			return fmt.Errorf("%s: %.32s: expected more than 0, and at most 10 years", d.name, d.text)
+		if *d.into, err = parsePositive(d.name, d.text); err != nil {
+			return f, err
 		}
 	}
-	f.Verb = strings.ToUpper(f.Verb)
-	switch {
-	case len(f.Key) > maxPattern:
-		return fmt.Errorf("key: longer than %d bytes", maxPattern)
-	case f.Count < 0:
-		return errors.New("count: must not be negative")
-	case f.Drop == "" && f.Cut == "" && f.Delay == "" && f.DelayReply == "":
-		return errors.New("nothing to do: expected drop, cut, delay or delay_reply")
-	}
-	var ok bool
-	if f.pattern, ok = glob.Parse(f.Key); !ok {
-		return fmt.Errorf("key: %q: not a pattern", f.Key)
-	}
-	return nil
-}
-
-// take returns the action of the first fault that fits.
-func (c *control) take(notification bool, verb, key, client string) (emulator.Action, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, f := range c.faults {
-		if notification != (f.Drop == "notification") || f.Verb != "" && f.Verb != verb || f.Client != "" && f.Client != client ||
-			f.Key != "" && !f.pattern.Match([]byte(key)) {
+	for _, c := range []struct {
+		name, text string
+		into       *byte
+	}{{"puback", b.Puback, &r.Refuse}, {"disconnect", b.Disconnect, &r.Disconnect}, {"connack", b.Connack, &f.Connack}} {
+		if c.text == "" {
 			continue
 		}
-		if f.Count == 1 {
-			c.faults = slices.Delete(c.faults, i, i+1)
-		} else if f.Count > 1 {
-			f.Count--
+		code, err := strconv.ParseUint(c.text, 0, 8)
+		if err != nil || code == 0 {
+			return f, fmt.Errorf("%s: %.32q: expected a reason code such as \"0x97\"", c.name, c.text)
 		}
-		return f.action, true
+		*c.into = byte(code)
 	}
-	return emulator.Action{}, false
+	return f, nil
 }
 
-// startControl serves the control port on an address, unless it is empty, until end is called. anybody is set
-// if clients of other machines need no login.
-func startControl(server *emulator.Server, address string, anybody bool) (url string, end func() error, err error) {
-	if address == "" {
-		return "", func() error { return nil }, nil
+// parsePositive parses the duration in a field of a body.
+func parsePositive(name, text string) (time.Duration, error) {
+	d, err := config.ParseDuration(text)
+	if err == nil && (d <= 0 || d > maxForward) {
+		err = fmt.Errorf("%.32q: expected more than 0, and at most 10 years", text)
 	}
-	c := &control{server: server}
-	handler := httpport.NoPages(c.handler())
-	loopback, err := config.IsLoopback(address)
-	switch {
-	case err != nil:
-		return "", nil, fault.Usagef("--control: %w", err)
-	case loopback:
-		handler = httpport.SameHost(handler)
-	case !anybody:
-		return "", nil, accounts.Exposed("--control", address, "anybody who reaches that address could steer the store",
-			"`--control 127.0.0.1:1884`, or `--no-login` to let anybody in")
-	}
-	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", nil, fault.Usagef("--control: %w", err)
+		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	url = admission.URL("http", ln.Addr())
-	web, ln := httpport.Server(ln, handler)
-	server.Intercept(func(r emulator.Request) emulator.Action {
-		action, _ := c.take(false, r.Verb(), r.Key(), r.ClientID)
-		return action
-	})
-	server.InterceptNotifications(func(n emulator.Notification) emulator.NotificationAction {
-		_, drop := c.take(true, "", n.Key, n.ClientID)
-		return emulator.NotificationAction{Drop: drop}
-	})
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(ln) }()
-	return url, func() error {
-		_ = web.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	}, nil
+	return d, nil
 }
 
-func (c *control) handler() http.Handler {
+// routes returns the handler of one store.
+func (c *control) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, controlHelp) })
 	mux.HandleFunc("GET /state", c.state)
+	mux.HandleFunc("POST /reset", c.reset)
+	mux.HandleFunc("POST /expire", c.expire)
 	mux.HandleFunc("POST /fast-forward", c.forward)
 	mux.HandleFunc("POST /restart", c.restart)
 	mux.HandleFunc("POST /disconnect", c.disconnect)
+	mux.HandleFunc("GET /snapshot", c.snapshot)
+	mux.HandleFunc("POST /load", c.load)
 	mux.HandleFunc("GET /faults", c.list)
 	mux.HandleFunc("POST /faults", c.add)
-	mux.HandleFunc("DELETE /faults", c.clear)
+	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) {
+		c.server.RemoveFaults()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("DELETE /faults/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if id, err := strconv.Atoi(r.PathValue("id")); err != nil || !c.server.RemoveFault(id) {
+			http.Error(w, "no such fault", http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	return mux
 }
 
 const controlHelp = `The control port of sscli serve, for tests. Bodies are JSON, with Content-Type: application/json.
 
-GET    /state                            keys, clients, requests, and the time of the store's clock
+POST   /reset         {}                 as at the start: keys, clock, faults, queues; clients stay connected, or
+                      {"disconnect": true}
+POST   /expire        {"by": "31s"}      keys expire as if the time had passed; the clock and versions stay
+                      {"key": "lease*"}, {"within": "31s"}: these keys, or those that are due within, expire now
 POST   /fast-forward  {"by": "30s"}      the clock jumps ahead: keys expire, delayed requests are processed
-POST   /faults        {"verb": "SET", "key": "lease*", "client": "a", "count": 1, and one or more of
-                       "drop": "request", "reply" or "notification", "cut": "before" or "after",
-                       "delay": "5s", "delay_reply": "5s"}
-GET    /faults                           the faults that are still to happen
-DELETE /faults                           removes them
+GET    /state                            keys, clients, requests, and the time of the store's clock
+POST   /faults        {"verb": "SET", "key": "lease*", "client": "a", "count": 1, and what happens, such as
+                       "drop": "reply"}: see docs/testing-applications.md
+GET    /faults                           all faults, and how often each of them happened
+DELETE /faults, /faults/ID               removes them
 POST   /disconnect    {}                 closes the connections of all clients
 POST   /restart       {"empty": true}    as a restart of the broker, with an empty store
+GET    /snapshot                         the keys and values, as sscli export prints them
+POST   /load                             sets the keys of such lines, with Content-Type: application/x-ndjson
+POST   /stores        {"name": "a"}      another store with ports, clock and faults of its own, steered by /stores/a/...
+GET    /stores                           lists them
+DELETE /stores/NAME                      ends one
 `
 
 func answer(w http.ResponseWriter, value any) {
@@ -208,24 +199,46 @@ func answer(w http.ResponseWriter, value any) {
 
 func refuse(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusBadRequest) }
 
-// read parses the body of a request.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
-		http.Error(w, "expected Content-Type: application/json", http.StatusUnsupportedMediaType)
-		return false
+// readBody returns the body of a request of a type, of at most limit bytes.
+func readBody(w http.ResponseWriter, r *http.Request, kind string, limit int64) ([]byte, bool) {
+	if got, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(got) != kind {
+		http.Error(w, "expected Content-Type: "+kind, http.StatusUnsupportedMediaType)
+		return nil, false
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
 		refuse(w, fmt.Errorf("body: %w", err))
-		return false
+		return nil, false
 	}
-	if _, err := d.Token(); err != io.EOF {
-		refuse(w, errors.New("body: more than one value"))
-		return false
-	}
-	return true
+	return body, true
 }
+
+// read parses the body of a request. An error names the field of the body.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	body, ok := readBody(w, r, "application/json", maxBody)
+	if !ok {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s: expected %s, got a JSON %s", cmp.Or(strings.ToLower(kind.Field), "body"), jsonKinds[kind.Type.Kind()], kind.Value)
+	} else if err == io.EOF {
+		err = errors.New("body: expected a JSON object, such as {}")
+	} else if err != nil {
+		err = fmt.Errorf("body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	} else if _, after := d.Token(); after != io.EOF {
+		err = errors.New("body: more than one value")
+	}
+	if err != nil {
+		refuse(w, err)
+	}
+	return err == nil
+}
+
+// jsonKinds names what a field of a body must be.
+var jsonKinds = map[reflect.Kind]string{reflect.String: "a string", reflect.Int: "a whole number", reflect.Bool: "true or false", reflect.Struct: "an object"}
 
 // A controlState is the answer to GET /state.
 type controlState struct {
@@ -249,15 +262,12 @@ func (c *control) forward(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &body) {
 		return
 	}
-	d, err := config.ParseDuration(body.By)
-	if err == nil && (d <= 0 || d > maxForward) {
-		err = fmt.Errorf("%.32q: expected more than 0, and at most 10 years", body.By)
-	}
+	d, err := parsePositive("by", body.By)
 	if err == nil && time.Until(c.server.Now()) > maxAhead-d {
-		err = fmt.Errorf("%.32q: the store's clock would be more than 100 years ahead", body.By)
+		err = fmt.Errorf("by: %.32q: the store's clock would be more than 100 years ahead", body.By)
 	}
 	if err != nil {
-		refuse(w, fmt.Errorf("by: %w", err))
+		refuse(w, err)
 		return
 	}
 	c.server.FastForward(d)
@@ -284,44 +294,125 @@ func (c *control) disconnect(w http.ResponseWriter, r *http.Request) {
 	c.state(w, r)
 }
 
+func (c *control) reset(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Disconnect bool }
+	if !read(w, r, &body) {
+		return
+	}
+	if err := c.server.Reset(body.Disconnect); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	c.state(w, r)
+}
+
+func (c *control) expire(w http.ResponseWriter, r *http.Request) {
+	var body struct{ By, Key, Within string }
+	if !read(w, r, &body) {
+		return
+	}
+	pattern, ok := glob.Parse(cmp.Or(body.Key, "*"))
+	within, by := time.Duration(math.MaxInt64), time.Duration(0)
+	var err error
+	switch {
+	case !ok:
+		err = fmt.Errorf("key: %.64q: not a pattern", body.Key)
+	case body.By != "" && (body.Within != "" || body.Key != ""):
+		err = errors.New("by: lets all keys expire earlier; key and within choose keys that expire now")
+	case body.By != "":
+		by, err = parsePositive("by", body.By)
+	case body.Within != "":
+		within, err = parsePositive("within", body.Within)
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	var expired int
+	if by > 0 {
+		expired = c.server.AgeKeys(by)
+	} else {
+		expired = c.server.ExpireKeys(func(key string, left time.Duration) bool { return left <= within && pattern.Match([]byte(key)) })
+	}
+	answer(w, struct {
+		Expired int `json:"expired"`
+	}{expired})
+}
+
+// snapshot writes the keys as sscli export does.
+func (c *control) snapshot(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", linesType)
+	out, err := format.New(w, format.Options{Output: "json"})
+	for _, key := range c.server.Keys() {
+		if e, found := c.server.Get(key); found && err == nil {
+			err = out.Queue(format.Get{Key: key, Found: true, Value: e.Value, Version: e.Version, Many: true})
+		}
+	}
+	if err == nil {
+		_ = out.Flush() // an error means that the client went away
+	}
+}
+
+const linesType = "application/x-ndjson"
+
+// load sets the keys of lines in the form of sscli export, or of another one that sscli apply reads from standard input.
+func (c *control) load(w http.ResponseWriter, r *http.Request) {
+	body, ok := readBody(w, r, linesType, maxLoad)
+	if !ok {
+		return
+	}
+	seeds, err := seedsOf(r.Context(), []string{"-"}, func(context.Context) (string, error) { return string(body), nil })
+	if err == nil {
+		err = c.server.Load(seeds)
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	c.state(w, r)
+}
+
+// listed returns the faults of the store in the order in which they were added. c.mu is held.
+func (c *control) listed() []listedFault {
+	all, kept := []listedFault{}, make(map[int]faultBody)
+	for _, f := range c.server.Faults() {
+		kept[f.ID] = c.faults[f.ID]
+		all = append(all, listedFault{f.ID, c.faults[f.ID], f.Fired, f.Over(), f.Reaches})
+	}
+	c.faults = kept
+	return all
+}
+
 func (c *control) list(w http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
-	all := make([]injected, len(c.faults))
-	for i, f := range c.faults {
-		all[i] = *f
-	}
-	c.mu.Unlock()
+	all := c.listed()
+	c.mu.Unlock() // before the answer, which waits for the client
 	answer(w, all)
 }
 
 func (c *control) add(w http.ResponseWriter, r *http.Request) {
-	f := &injected{Count: 1}
-	if !read(w, r, f) {
+	body := faultBody{Count: 1}
+	if !read(w, r, &body) {
 		return
 	}
-	if err := f.parse(); err != nil {
+	f, err := body.parse()
+	if err != nil {
 		refuse(w, err)
 		return
 	}
+	body.Verb = strings.ToUpper(body.Verb)
+	var added listedFault
 	c.mu.Lock()
-	full := len(c.faults) >= maxFaults
-	if !full {
-		c.added++
-		f.ID = c.added
-		c.faults = append(c.faults, f)
+	id, err := c.server.AddFault(f)
+	if err == nil {
+		c.faults[id] = body
+		for _, added = range c.listed() { // the last one
+		}
 	}
-	added := *f
-	c.mu.Unlock() // before the answer, which waits for the client
-	if full {
-		refuse(w, fmt.Errorf("more than %d faults: delete them first", maxFaults))
+	c.mu.Unlock()
+	if err != nil {
+		refuse(w, err)
 		return
 	}
 	answer(w, added)
-}
-
-func (c *control) clear(w http.ResponseWriter, _ *http.Request) {
-	c.mu.Lock()
-	c.faults = nil
-	c.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
 }

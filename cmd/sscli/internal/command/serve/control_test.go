@@ -24,13 +24,19 @@ type steered struct {
 
 func steer(t *testing.T) steered {
 	t.Helper()
-	store := emulator.Start(t)
-	url, end, err := startControl(store, "127.0.0.1:0", false)
+	return steerWith(t, emulator.Options{})
+}
+
+func steerWith(t *testing.T, o emulator.Options) steered {
+	t.Helper()
+	store := emulator.Start(t, o)
+	f := serveFlags{}
+	url, c, err := startControl(store, "127.0.0.1:0", false, f.opener(o, store))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := end(); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -124,7 +130,7 @@ func TestControl(t *testing.T) {
 			t.Errorf("set, whose answer is lost: %v", err)
 		}
 	}
-	if err := set("abc", client.SetOptions{}); err != nil || s.do("GET /faults") != "[]\n" {
+	if err := set("abc", client.SetOptions{}); err != nil || !strings.Contains(s.do("GET /faults"), `"fired":2,"over":true`) {
 		t.Errorf("the third set: %v, %s", err, s.do("GET /faults"))
 	}
 	s.do(`POST /faults {"key": "late", "delay": "1h"}`)
@@ -191,21 +197,6 @@ func TestControlNotification(t *testing.T) {
 	}
 }
 
-// TestFaultPattern: the pattern of a fault has the syntax of SCAN.
-func TestFaultPattern(t *testing.T) {
-	t.Parallel()
-	f := injected{Drop: "request", Key: "s/[!a]*"}
-	if err := f.parse(); err != nil {
-		t.Fatal(err)
-	}
-	c := control{faults: []*injected{&f}}
-	for key, want := range map[string]bool{"s/a1": false, "s/b1": true, "s/!": true} {
-		if _, got := c.take(false, "SET", key, ""); got != want {
-			t.Errorf("%s: %t, want %t", key, got, want)
-		}
-	}
-}
-
 // TestControlRefuses: what is not understood is refused with a reason, and web pages are refused.
 func TestControlRefuses(t *testing.T) {
 	t.Parallel()
@@ -213,7 +204,26 @@ func TestControlRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`POST /fast-forward {"by": "-1s"}`:                                           "by: \"-1s\": expected more than 0",
 		`POST /fast-forward {"by": "10"}`:                                            "has no unit",
-		`POST /fast-forward {"to": "1s"}`:                                            "unknown field",
+		`POST /fast-forward {"to": "1s"}`:                                            "unknown field \"to\"",
+		`POST /fast-forward {"by": 31}`:                                              "by: expected a string, got a JSON number",
+		`POST /faults {"count": "x"}`:                                                "count: expected a whole number, got a JSON string",
+		`POST /faults {"count": 1.5, "drop": "reply"}`:                               "count: expected a whole number, got a JSON number 1.5",
+		`POST /restart {"empty": "yes"}`:                                             "empty: expected true or false, got a JSON string",
+		`POST /reset []`:                                                             "body: expected an object, got a JSON array",
+		`POST /faults {"verb": "FROB", "drop": "reply"}`:                             "verb: \"FROB\": neither a verb of the store nor a command",
+		`POST /faults {"verb": "INCR", "drop": "reply"}`:                             "verb: INCR: no port here",
+		`POST /faults {"connack": "0x97", "verb": "SET"}`:                            "verb: only a fault of requests",
+		`POST /faults {"connack": "5"}`:                                              "connack: 0x05: expected a reason code of 0x80",
+		`POST /faults {"puback": "quota"}`:                                           "puback: \"quota\": expected a reason code",
+		`POST /faults {"puback": "0x97", "drop": "notification"}`:                    "only one of",
+		`POST /faults {"cut_bytes": -1}`:                                             "cut_bytes: must not be negative",
+		`POST /faults {"stall": "0s"}`:                                               "stall: \"0s\": expected more than 0",
+		`POST /expire {"by": "1s", "key": "a"}`:                                      "by: lets all keys expire earlier",
+		`POST /expire {"key": "a["}`:                                                 "key: \"a[\": not a pattern",
+		`POST /expire {"within": "x"}`:                                               "within: ",
+		`POST /stores {"name": "a b"}`:                                               "name: \"a b\": expected",
+		`POST /stores {"name": "a", "listen": "0.0.0.0:0"}`:                          "listen: ",
+		`POST /stores {"name": "a", "redis": "0.0.0.0:0"}`:                           "redis: ",
 		`POST /fast-forward {"by": "1s"} {}`:                                         "more than one value",
 		`POST /fast-forward {"by": "200000h"}`:                                       "at most 10 years",
 		`POST /faults {}`:                                                            "nothing to do",
@@ -221,7 +231,7 @@ func TestControlRefuses(t *testing.T) {
 		`POST /faults {"cut": "x"}`:                                                  "expected before or after",
 		`POST /faults {"delay": "x"}`:                                                "delay: ",
 		`POST /faults {"drop": "reply", "count": -1}`:                                "must not be negative",
-		`POST /faults {"drop": "notification","cut":"x"}`:                            "goes with key, client and count",
+		`POST /faults {"drop": "notification","cut":"after"}`:                        "only one of",
 		`POST /faults {"drop": "reply", "key": "` + strings.Repeat("*", 1025) + `"}`: "key: longer than 1024 bytes",
 		`POST /faults {"drop": "request", "key": "a["}`:                              "key: \"a[\": ",
 		`POST /faults {"drop": "request", "key": "a**"}`:                             "key: \"a**\": ",
@@ -258,13 +268,13 @@ func TestControlRefuses(t *testing.T) {
 			t.Errorf("%s: %d, want %d", text, status, want)
 		}
 	}
-	for range maxFaults {
+	for range emulator.MaxFaults {
 		s.do(`POST /faults {"drop": "reply"}`)
 	}
-	if status, answer := s.ask(`POST /faults {"drop": "reply"}`, nil); status != 400 || !strings.Contains(answer, "more than 1000") {
+	if status, answer := s.ask(`POST /faults {"drop": "reply"}`, nil); status != 400 || !strings.Contains(answer, "1000 faults are waiting") {
 		t.Errorf("one fault more: %d, %q", status, answer)
 	}
-	if _, _, err := startControl(s.store, "0.0.0.0:0", false); !isA[*fault.UsageError](err) {
+	if _, _, err := startControl(s.store, "0.0.0.0:0", false, nil); !isA[*fault.UsageError](err) {
 		t.Errorf("all addresses: %v", err)
 	}
 }

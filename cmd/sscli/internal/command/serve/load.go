@@ -16,10 +16,16 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 	if len(f.load) == 0 {
 		return nil, nil
 	}
-	set, err := sources.Open(ctx, f.load, sources.Options{Stdin: a.ReadKeys})
+	seeds, err := seedsOf(ctx, f.load, a.ReadKeys)
 	if usage, ok := err.(*fault.UsageError); ok {
 		usage.Err = fmt.Errorf("--load: %w", usage.Err)
 	}
+	return seeds, err
+}
+
+// seedsOf returns the keys of sources.
+func seedsOf(ctx context.Context, names []string, stdin func(context.Context) (string, error)) (iter.Seq2[emulator.Seed, error], error) {
+	set, err := sources.Open(ctx, names, sources.Options{Stdin: stdin})
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ type serveFlags struct {
 	limits                      limitFlags
 	attach                      bool
 	control                     config.Text
+	controlInsecure             bool
 	data                        dataFlags
 	load                        []string
 	log                         app.LogFlags
@@ -99,9 +100,9 @@ that match a --persist-pattern. --data-check reads a file and reports damage.
 export wrote, a directory, a data set or a manifest, as in sscli apply. A key that --data
 kept is not changed.
 
---control lets tests in any language move the store's clock, lose and delay requests,
-replies and notifications, close connections and restart the store. curl on its URL prints
-what it understands. With CMD, SSCLI_CONTROL_URL is the URL.
+--control lets tests in any language reset the store, let keys expire, move the clock,
+inject faults, close connections, load and save keys, and start more stores. curl on its
+URL prints what it understands. With CMD, SSCLI_CONTROL_URL is the URL.
 
 With -v, print a line on standard error for each request and its outcome. With -vv, also
 print more about each request, and the clients that connect and disconnect. --log-format
@@ -179,6 +180,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	f.data.bind(fs)
 	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be repeated")
 	fs.Var(&f.control, "control", "`HOST:PORT` of an HTTP port on which tests steer the emulator: its clock, faults, restarts")
+	fs.BoolVar(&f.controlInsecure, "control-insecure", false, "allow anybody to steer the store on an address of --control that is not loopback")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }
@@ -292,17 +294,17 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return startError(a, o, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	defer boundMemory(cmp.Or(o.Limits.MaxBytes, 1<<30), func() int { return server.State().Stored })()
 	f.warnExposed(a, tokens.File())
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err
 	}
 	policies.Watch(server, len(args) == 0)
-	steered, endControl, err := startControl(server, string(f.control), f.login.None)
+	steered, control, err := startControl(server, string(f.control), f.login.None || f.controlInsecure, f.opener(o, server))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, endControl()) }()
+	defer func() { err = errors.Join(err, control.Close()) }()
+	defer boundMemory(cmp.Or(o.Limits.MaxBytes, 1<<30), control.stored)()
 	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, steered, args)
@@ -324,6 +326,31 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return fault.ServerEnded(context.Cause(ctx))
 	case <-server.Done():
 		return dataError(server.Err())
+	}
+}
+
+// opener returns the function that starts more stores with the options of the first one, but in memory. Without an
+// address, they listen on other ports of the same host.
+func (f serveFlags) opener(o emulator.Options, first *emulator.Server) openStore {
+	o.Data, o.WebSocket = emulator.Data{}, ""
+	host, _, _ := net.SplitHostPort(first.Addr().String())
+	elsewhere := net.JoinHostPort(host, "0")
+	return func(listen, redis string) (*emulator.Server, error) {
+		o := o
+		o.Listen = cmp.Or(listen, elsewhere)
+		if redis != "" {
+			o.Redis = redis
+		} else if o.Redis != "" {
+			o.Redis = elsewhere
+		}
+		login := f.hasLogin()
+		if err := f.login.CheckListeners(login, config.Text(o.Listen), ""); err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		if err := (redisFlags{listen: config.Text(o.Redis), insecure: f.redis.insecure}).check(login || o.Redis == ""); err != nil {
+			return nil, fmt.Errorf("redis: %w", err)
+		}
+		return emulator.New(o)
 	}
 }
 
