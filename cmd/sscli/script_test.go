@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv(originalPath, os.Getenv("PATH")) // cannot fail
 	}
 	programs := map[string]func(){"sscli": hintingMain, "statestore-cli": hintingMain, "kubectl-sscli": hintingMain, "kubectl": func() { os.Exit(viatest.Main()) }}
-	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram {
+	if _, isProgram := programs[strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")]; !isProgram {
 		// Programs that tests start must not inherit the signals that nohup(1) or a background job ignores. A signal
 		// that is caught here has its default effect there.
 		for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {

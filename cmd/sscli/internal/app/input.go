@@ -84,7 +84,8 @@ func (a *App) Open(ctx context.Context, name, command string) (source io.Reader,
 		}
 		return file, file.Close, nil
 	}
-	if _, err := a.Stdin.Read(nil); err != nil { // in a shell, or closed
+	// Windows knows the end of an empty pipe before it is read.
+	if _, err := a.Stdin.Read(nil); err != nil && err != io.EOF { // in a shell, or closed
 		return nil, nil, &fault.UsageError{Err: err, Hint: suggest.Try("`sscli " + command + " FILE`")}
 	}
 	return a.Stdin, func() error { return nil }, nil
