@@ -14,6 +14,10 @@ import (
 type Skew struct {
 	Ahead time.Duration // how far the local clock is ahead; negative if it is behind
 	Bound time.Duration // the largest possible error of Ahead, in either direction
+
+	// Exact reports that the store took the time from its own clock, which the counter 0 of its version shows. If not,
+	// Ahead compares with the hybrid clock: the local clock may be up to a minute further ahead of the store's own.
+	Exact bool
 }
 
 // skewAge is the age of MeasureSkew's timestamp. No usable clock is that far behind.
@@ -26,8 +30,9 @@ const skewAge = 24 * time.Hour
 // milliseconds.
 //
 // The store's clock is a hybrid logical clock. It is never behind the store's wall clock, but
-// is ahead of it if a writer's clock was ahead. The store refuses timestamps that are more than a
-// minute ahead of the hybrid clock. MeasureSkew returns the errors of [Session.Do].
+// is ahead of it if a writer's clock was ahead, until the wall clock has caught up: see [Skew.Exact].
+// The store refuses timestamps that are more than a minute ahead of the hybrid clock. MeasureSkew
+// returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	return retry(ctx, s, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
 }
@@ -54,5 +59,6 @@ func (s *Session) measureSkew(ctx context.Context, key string, ttl time.Duration
 	return Skew{
 		Ahead: p.sent.Add(r.RTT / 2).Sub(store).Round(time.Microsecond),
 		Bound: (r.RTT/2 + rest).Round(time.Microsecond),
+		Exact: r.Version.Counter == 0,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ const (
 	Skip = "skip" // not checked; Message says why
 )
 
-// Check is the result of one check of `doctor`.
+// Check is the result of one check of `doctor` or `check`.
 type Check struct {
 	Name    string        `json:"check"`  // the name of the check
 	Status  string        `json:"status"` // Pass, Warn, Fail or Skip
@@ -28,9 +29,20 @@ type Check struct {
 
 // A Fact is a detail that a check found.
 type Fact struct {
-	Name   string `json:"name"`
-	Value  string `json:"value,omitzero"`
-	Source string `json:"source,omitzero"` // where the value of a setting comes from
+	Name   string
+	Value  string
+	Number json.RawMessage // in place of Value; the name has the unit
+	Source string          // where the value of a setting comes from
+}
+
+func (f Fact) fields(o *objectWriter) {
+	o.add("name", f.Name)
+	if f.Number != nil {
+		o.add("value", f.Number)
+	} else {
+		o.add("value", nonEmpty(f.Value))
+	}
+	o.add("source", nonEmpty(f.Source))
 }
 
 func (c Check) fields(o *objectWriter) {
@@ -81,7 +93,7 @@ func (c Check) raw(w *writer) {
 	}
 }
 
-// CheckSummary ends the output of `doctor`.
+// CheckSummary ends the output of `doctor` and `check`.
 type CheckSummary struct {
 	Passed  int `json:"passed"`
 	Warned  int `json:"warned"`

@@ -140,8 +140,8 @@ command/explain      internal/wire client format suggest config fault app comple
 command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
 command/gateway      internal/wait internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
-command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config fault suggest app accounts complete dataset command/ping
-command/doctor       internal/files internal/mqtt internal/wire client format trace config via fault usage app command/ping
+command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault suggest app accounts complete dataset command/ping
+command/doctor       internal/files internal/mqtt internal/wire client format trace config certs via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format suggest config fault usage app complete

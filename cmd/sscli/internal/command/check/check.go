@@ -34,6 +34,7 @@ type flags struct {
 	file, state     config.Text
 	out             config.Text
 	lint, noWrite   bool
+	drift           string
 	listen          listenFlags
 }
 
@@ -90,6 +91,7 @@ what --listen saw.`,
 	fs.BoolVar(&f.lint, "lint", false, "find mistakes in the file of -f, and connect to no broker")
 	fs.Var(&f.state, "state", "keep in `FILE` what the next run needs to know of this one")
 	fs.BoolVar(&f.noWrite, "no-write", false, "do not set "+ClockKey+" to read the store's clock")
+	fs.StringVar(&f.drift, "drift", "1m", "the clocks of clients are at most `TIME` ahead of the store's, which refuses more than the default")
 	fs.Var(&f.out, "outfile", "with -o prometheus: write to `FILE`, which readers see whole")
 	f.listen.bind(fs)
 	return cmd
@@ -163,26 +165,23 @@ func (f flags) set() (set []condition) {
 func (f flags) given(keys []string) (specs []*spec, err error) {
 	twice := make(map[[2]string]bool)
 	add := func(s spec) {
-		if id := [2]string{s.kind(), s.target() + s.match}; !twice[id] {
+		if id := [2]string{s.kind, s.target}; !twice[id] {
 			twice[id] = true
 			specs = append(specs, &s)
 		}
 	}
-	for _, key := range keys {
-		add(spec{key: key})
-	}
-	for _, name := range f.locks {
-		add(spec{lock: name})
-	}
-	for _, pattern := range f.patterns {
-		add(spec{match: pattern})
-	}
-	for _, s := range specs {
-		if s.kind() == aBroker {
-			return nil, fault.Usagef("the key, the lock or the pattern is empty")
+	for _, of := range []struct {
+		kind    string
+		targets []string
+	}{{aKey, keys}, {aLock, f.locks}, {aMatch, f.patterns}} {
+		for _, target := range of.targets {
+			if target == "" {
+				return nil, fault.Usagef("the key, the lock or the pattern is empty")
+			}
+			add(spec{kind: of.kind, target: target})
 		}
 	}
-	about := &spec{} // the broker
+	about := &spec{kind: aBroker}
 	for _, c := range f.set() {
 		text := ""
 		if value := f.conditions[c.name]; value != nil {
@@ -195,7 +194,7 @@ func (f flags) given(keys []string) (specs []*spec, err error) {
 			}
 		}
 		for _, s := range specs {
-			if !slices.Contains(c.on, s.kind()) {
+			if !slices.Contains(c.on, s.kind) {
 				continue
 			}
 			used = true
@@ -234,7 +233,7 @@ func (f flags) together(a *app.App, specs []*spec) error {
 		return fault.Usagef("--outfile without -o prometheus")
 	}
 	for _, s := range specs {
-		if condition := s.needsHistory(); condition != "" && f.state == "" && l.listen == "" {
+		if condition := s.needing(memory); condition != "" && f.state == "" && l.listen == "" {
 			return &fault.UsageError{
 				Err:  fmt.Errorf("%s of %s: one look cannot tell", condition, s.describe()),
 				Hint: suggest.Try("`--state FILE`, or `--listen HOST:PORT`"),
@@ -279,21 +278,20 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	if mistakes := unique(string(f.file), specs); len(mistakes) > 0 {
 		return nil, nil, &fault.UsageError{Err: errors.Join(mistakes...)}
 	}
+	drift, err := config.ParseDuration(f.drift)
+	if err != nil {
+		return nil, nil, fault.Usagef("--drift: %w", err)
+	}
 	live := f.listen.listen != ""
 	for _, one := range apps {
 		own := contextOf(one)
-		views = append(views, newView(own, brokers[own], a.Form == "" && !live, a.Form == prometheus || live))
+		views = append(views, newView(own, brokers[own], drift, a.Form == "" && !live, a.Form == prometheus || live))
 	}
 	return views, apps, nil
 }
 
 // once looks at all brokers at the same time, and prints the verdicts.
 func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.App) (err error) {
-	if f.state != "" {
-		if _, err := readHistory(string(f.state)); err != nil { // before the brokers are asked
-			return &fault.UsageError{Err: fmt.Errorf("--state: %w", err)}
-		}
-	}
 	var looks sync.WaitGroup
 	wrong := make([]error, len(views))
 	for i, v := range views {
@@ -336,37 +334,42 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 }
 
 // remembered returns the verdicts on what the views saw and what earlier runs put into the file of --state, which then
-// has this run, too. err says why the file was not read or not written; the verdicts are as of a first run if it was
-// not read.
+// has this run, too. err says why the file was not read or not written. If it was not read, it stays as it is, and the
+// checks that need it are unknown.
 func (f flags) remembered(ctx context.Context, views []*view) (all []verdict, now time.Time, err error) {
-	past := history{Checks: make(map[string]past)}
+	past, lost := history{Checks: make(map[string]past)}, error(nil)
 	if f.state != "" {
 		unlock, locked := lockHistory(ctx, string(f.state))
 		if err = locked; err == nil {
 			defer unlock()
 		}
-		// Again: another run may have written it.
-		if read, wrong := readHistory(string(f.state)); wrong == nil {
-			past = read
-		} else {
-			err = cmp.Or(err, wrong)
+		if past, lost = readHistory(string(f.state)); lost != nil {
+			err = cmp.Or(err, lost)
 		}
 	}
 	now = time.Now()
 	for _, v := range views {
-		for _, s := range v.specs {
-			past.before(s, v.seen[s], now)
-		}
-		verdicts := v.verdicts(now)
-		for i, s := range v.specs {
-			past.after(&verdicts[i], v.seen[s], now)
-		}
-		all = append(all, verdicts...)
+		all = append(all, v.remember(past, lost, now)...)
 	}
 	if f.state != "" && err == nil {
 		err = past.write(string(f.state))
 	}
 	return all, now, err
+}
+
+// remember returns the verdicts on what the view saw and what a history has, and records both in it. lost is why the
+// history is not that of earlier runs; nil = it is.
+func (v *view) remember(past history, lost error, now time.Time) []verdict {
+	v.broker.lost = lost
+	for s, k := range v.seen {
+		past.before(s, k, now)
+	}
+	verdicts := v.verdicts(now)
+	for i, s := range v.specs {
+		past.judged(&verdicts[i], now)
+		past.forget(s, v.found[s])
+	}
+	return verdicts
 }
 
 // metrics prints metrics, or writes them to a file.
@@ -401,7 +404,7 @@ func report(a *app.App, all []verdict, code int, now time.Time) error {
 			sum.Skipped++
 		}
 		for _, m := range v.measures {
-			c.Facts = append(c.Facts, format.Fact{Name: m.name, Value: m.decimal(m.value) + m.unit})
+			c.Facts = append(c.Facts, m.fact())
 		}
 		if a.Output == "human" {
 			c.Facts = nil // the message has them
@@ -438,7 +441,7 @@ func (v *view) look(ctx context.Context, a *app.App, noWrite bool) error {
 				}
 				v.readToken(o)
 				v.measureClock(ctx, a, s, noWrite)
-				v.readKeys(ctx, s)
+				v.readKeys(ctx, s, v.readers)
 				v.countKeys(ctx, s)
 				return nil
 			})

@@ -119,13 +119,14 @@ func isLabelName(name string) bool {
 
 // parseSpec parses an element of checks.
 func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
-	s := &spec{line: n.Line}
+	s := &spec{line: n.Line, kind: aBroker}
 	if !yamltext.IsMapping(n) {
 		mistake(n.Line, "expected a check, such as {key: a, max-age: 1h}")
 		return s
 	}
 	opposites := map[string]string{"exists": "missing", "held": "free", "free": "held"}
-	texts := map[string]*string{"name": &s.name, "context": &s.context, "key": &s.key, "lock": &s.lock, "match": &s.match}
+	targets := []string{aKey, aLock, aMatch}
+	texts := map[string]*string{"name": &s.name, "context": &s.context}
 	all := conditions()
 	var set []condition
 	before := 0
@@ -138,17 +139,22 @@ func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
 		i := slices.IndexFunc(all, func(c condition) bool { return c.name == field })
 		text, isText := yamltext.Scalar(value)
 		into := texts[field]
+		isTarget := slices.Contains(targets, field)
 		switch {
 		case field == "labels":
 			s.labels = parseLabels(value, count)
-		case into == nil && i < 0:
+		case into == nil && i < 0 && !isTarget:
 			count(key.Line, "unknown field %.32q", field)
 		case !isText:
 			count(value.Line, "%s: expected text", field)
+		case text == "" && (into != nil || isTarget):
+			count(value.Line, "%s: expected text that is not empty", field)
+		case isTarget && s.kind != aBroker:
+			count(key.Line, "expected one of key, lock and match")
+		case isTarget:
+			s.kind, s.target = field, text
 		case into != nil:
-			if *into = text; text == "" {
-				count(value.Line, "%s: expected text that is not empty", field)
-			}
+			*into = text
 		case all[i].value == "":
 			if !yamltext.IsBool(value) {
 				count(value.Line, "%s: expected true or false", field)
@@ -176,20 +182,11 @@ func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
 	return s
 }
 
-// fits returns an error if a check looks at two things, or has a condition for something else.
+// fits returns an error if a check has a condition for something else.
 func (s *spec) fits(set []condition) error {
-	n := 0
-	for _, target := range []string{s.key, s.lock, s.match} {
-		if target != "" {
-			n++
-		}
-	}
-	if n > 1 {
-		return errors.New("expected one of key, lock and match")
-	}
 	for _, c := range set {
-		if !slices.Contains(c.on, s.kind()) {
-			return fmt.Errorf("%s: not for a check of a %s, but of a %s", c.name, s.kind(), strings.Join(c.on, " or a "))
+		if !slices.Contains(c.on, s.kind) {
+			return fmt.Errorf("%s: not for a check of a %s, but of a %s", c.name, s.kind, strings.Join(c.on, " or a "))
 		}
 	}
 	return nil

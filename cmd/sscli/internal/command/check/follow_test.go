@@ -30,7 +30,7 @@ func TestPasswordFileAway(t *testing.T) {
 	write("old")
 	a := apptest.NewApp([]app.Command{{Name: "check", New: New}}, nil, os.Stdout, os.Stderr)
 	a.Settings = config.Settings{Address: store.Addr().String(), Username: "ann", PasswordFile: password, Timeout: time.Minute}
-	v := newView("site", nil, false, true)
+	v := newView("site", nil, time.Minute, false, true)
 	ctx, stop := context.WithCancel(t.Context())
 	logged, ended := make(chan string), make(chan error, 1)
 	m := &monitor{views: []*view{v}, apps: []*app.App{a}, pause: time.Millisecond, now: time.Now,

@@ -26,11 +26,11 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		now := time.Unix(2_000_000_000, 0)
-		v := newView(content, specs, age%2 == 0, true)
+		v := newView(content, specs, time.Minute, age%2 == 0, true)
 		v.broker.err, v.broker.counts = nil, map[string]count{"a": {n: 3}}
 		version := client.Version{Wall: now.UnixMilli() - age%1_000_000, Node: "n"}
 		for _, s := range specs {
-			v.record(s.target(), []byte(content), age%3 != 0, version, now)
+			v.record(v.readers[s.target], []byte(content), age%3 != 0, version, now)
 		}
 		line, code := plugin(v.verdicts(now), now, nil)
 		if strings.ContainsAny(line, "\n\r\x1b\x00") || strings.Count(line, "|") > 1 || code < 0 || code > 3 {
@@ -57,13 +57,13 @@ func TestParseAmounts(t *testing.T) {
 		{"14d", seconds, down, math.NaN(), 14 * 86400, false},
 		{"30d,14d", seconds, down, 30 * 86400, 14 * 86400, false},
 		{"1KiB", size, up, math.NaN(), 1024, false},
-		{"-3.5", number, up, math.NaN(), -3.5, false},
+		{"-3.5", amount, up, math.NaN(), -3.5, false},
 		{"1h,10m", seconds, up, 0, 0, true},
 		{"10", seconds, up, 0, 0, true},
 		{"-1s", seconds, up, 0, 0, true},
-		{"nan", number, up, 0, 0, true},
-		{"1,2,3", number, up, 0, 0, true},
-		{"", number, up, 0, 0, true},
+		{"nan", amount, up, 0, 0, true},
+		{"1,2,3", amount, up, 0, 0, true},
+		{"", amount, up, 0, 0, true},
 		{"1.5d", seconds, up, 0, 0, true},
 	} {
 		l, err := parseLimit(tt.text, tt.unit, tt.way)
@@ -73,7 +73,7 @@ func TestParseAmounts(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || l.critical != tt.critical || l.warning != tt.warning && !(math.IsNaN(l.warning) && math.IsNaN(tt.warning)) {
+		if err != nil || l.critical.float != tt.critical || l.warns == math.IsNaN(tt.warning) || l.warns && l.warning.float != tt.warning {
 			t.Errorf("%q: %+v, %v", tt.text, l, err)
 		}
 	}
@@ -81,8 +81,8 @@ func TestParseAmounts(t *testing.T) {
 
 // TestNotCounted: before the keys of a pattern were counted, their number is unknown.
 func TestNotCounted(t *testing.T) {
-	s := &spec{match: "a*", limits: map[string]limit{"count-max": {warning: math.NaN(), critical: 9}}}
-	v := newView("c", []*spec{s}, false, true)
+	s := &spec{kind: aMatch, target: "a*", limits: map[string]limit{"count-max": {critical: numberOf(9)}}}
+	v := newView("c", []*spec{s}, time.Minute, false, true)
 	v.broker.err = nil
 	if got := v.verdicts(time.Now())[0]; got.state != unknown {
 		t.Errorf("%s, %q", got.state, got.problems)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,35 +32,31 @@ const (
 
 func (s state) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[s] }
 
-// worse returns the worse of two states: critical, then unknown, then warning.
+// order returns how bad a state is: critical, then unknown, then warning.
+func (s state) order() int { return [...]int{ok: 0, warning: 1, unknown: 2, critical: 3}[s] }
+
+// worse returns the worse of two states.
 func worse(a, b state) state {
-	order := [...]int{ok: 0, warning: 1, unknown: 2, critical: 3}
-	if order[a] >= order[b] {
+	if a.order() >= b.order() {
 		return a
 	}
 	return b
 }
 
-// parseNumber returns the number that a text is in decimal notation.
-func parseNumber(text string) (n float64, ok bool) {
-	if strings.ContainsAny(text, "_xXpP") { // ParseFloat takes hexadecimal, with underscores
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	return n, err == nil && !math.IsInf(n, 0) && !math.IsNaN(n)
-}
-
 // A seen is what is known of a key.
 type seen struct {
 	err     error // why the key could not be read; the other fields are then as last known
-	read    bool  // the key was read at least once
+	known   bool  // the key was read at least once
+	read    bool  // the key was read after the last break
 	found   bool
 	size    int
 	version client.Version
 
 	holder  string      // of a lock: its value
 	last    string      // of a lock: its last holder
-	since   time.Time   // since when the value is that of this holder, at least; zero = not known
+	since   time.Time   // since when the version or, of a lock, the holder is this one, at least; zero = not known
+	after   time.Time   // when the version was another one, or none; zero = not known
+	looked  time.Time   // when the key was read, or a change was seen, last
 	changes []time.Time // of the value or, for a lock, of the holder; the newest last
 	total   int         // number of changes
 
@@ -69,19 +66,21 @@ type seen struct {
 // A value is what a check found in a value, which is then no longer needed.
 type value struct {
 	problems []string
-	number   float64 // NaN = the value is no number
+	number   *number // nil = the value is no number
 	text     string  // the value, shortened, if the check shows it
 }
 
 // A broker is what is known of a broker.
 type broker struct {
-	err     error         // why the store did not answer; nil = it answers
-	code    int           // the exit code of err
-	rtt     time.Duration // of the last answer
-	skew    *client.Skew  // nil = not measured
-	skewErr error         // why it was not measured
-	token   time.Time     // when the token ends; zero = no token, or one without an end
-	counts  map[string]count
+	err      error         // why the store did not answer; nil = it answers
+	code     int           // the exit code of err
+	rtt      time.Duration // of the last answer
+	clock    *storeClock   // nil = not measured
+	clockErr error         // why it was not measured
+	drift    time.Duration // how far a client's clock may be ahead of the store's
+	lost     error         // why it is not known what earlier runs saw; nil = it is
+	token    time.Time     // when the token ends; zero = no token, or one without an end
+	counts   map[string]count
 
 	cert     *x509.Certificate // the certificate that expires first; nil = no TLS
 	verified bool              // the broker's chain was verified, so that cert may be its CA
@@ -92,29 +91,22 @@ type broker struct {
 
 // A count is the number of keys that match a pattern.
 type count struct {
-	n   int
-	err error
-}
-
-// now returns the present time of the store's clock, and whether it was measured. Without a measurement it
-// is the local clock, but not before the newest version.
-func (b *broker) now(local time.Time) (now time.Time, measured bool) {
-	if b.skew != nil {
-		return local.Add(-b.skew.Ahead), true
-	}
-	if local.Before(b.newest) {
-		return b.newest, false
-	}
-	return local, false
+	n    int
+	keys []string // the first of them
+	err  error
 }
 
 // A measure is a number that a check found.
 type measure struct {
 	name, unit string
-	value      float64
-	signed     bool   // it may be negative
-	least      *limit // nil = none
-	most       *limit // nil = none
+	value      number
+	most       *number // the value is between value and most, which is not known better; nil = it is value
+	unsure     string  // why it is not known better
+
+	exact  bool                // it is a number of a value, which is not rounded, and may be negative
+	show   func(number) string // returns the number as text
+	lower  *limit              // the value is at least this; nil = no limit
+	higher *limit              // at most
 }
 
 // A verdict is the result of a check.
@@ -125,6 +117,7 @@ type verdict struct {
 	facts    []string // what is so
 	measures []measure
 	since    time.Time // since when the check is in this state; zero = not known
+	each     []verdict // on the keys that match a pattern, by their names
 }
 
 // message returns a verdict as one line.
@@ -145,26 +138,86 @@ func (v *verdict) fact(text string, args ...any) {
 	v.facts = append(v.facts, fmt.Sprintf(text, args...))
 }
 
-// measure adds a number, and a problem for each limit that it exceeds, and reports whether it exceeds none.
-// shown is the number as text. least and most are the conditions that limit it; "" = none.
-func (v *verdict) measure(m measure, shown, least, most string) (within bool) {
+// measure adds a number, and a problem for each limit that it exceeds, and reports whether it exceeds none. text says
+// what it is, with %s for the number. least and most are the conditions that limit it; "" = none.
+func (v *verdict) measure(m measure, text, least, most string) (within bool) {
 	before := len(v.problems)
-	judge := func(condition, bound string, exceeds func(limit float64) bool) *limit {
+	from, to := m.value, m.value
+	if m.most != nil {
+		to = *m.most
+	}
+	judge := func(condition, bound string, surely, maybe func(limit number) bool) *limit {
 		l, limited := v.spec.limits[condition]
-		switch {
-		case !limited:
+		if !limited {
 			return nil
-		case exceeds(l.critical):
-			v.problem(critical, "%s, expected %s %s", shown, bound, l.text)
-		case exceeds(l.warning): // never if it is NaN
-			v.problem(warning, "%s, expected %s %s", shown, bound, l.warningText)
+		}
+		for _, one := range []struct {
+			set  bool
+			is   state
+			at   number
+			text string
+		}{{true, critical, l.critical, l.text}, {l.warns, warning, l.warning, l.warningText}} {
+			if one.set && surely(one.at) {
+				v.problem(one.is, text+", expected %s %s", m.apart(one.at), bound, one.text)
+				return &l
+			}
+		}
+		if at, limit := l.first(); maybe(at) {
+			v.problem(unknown, text+", expected %s %s: not known, %s", m.between(), bound, limit, m.unsure)
 		}
 		return &l
 	}
-	m.least = judge(least, "at least", func(limit float64) bool { return m.value < limit })
-	m.most = judge(most, "at most", func(limit float64) bool { return m.value > limit })
+	m.lower = judge(least, "at least", func(limit number) bool { return to.compare(limit) < 0 }, func(limit number) bool { return from.compare(limit) < 0 })
+	m.higher = judge(most, "at most", func(limit number) bool { return from.compare(limit) > 0 }, func(limit number) bool { return to.compare(limit) > 0 })
 	v.measures = append(v.measures, m)
 	return len(v.problems) == before
+}
+
+// first returns the limit that is reached first, and its text.
+func (l limit) first() (number, string) {
+	if l.warns {
+		return l.warning, l.warningText
+	}
+	return l.critical, l.text
+}
+
+// apart returns the number as text that differs from that of a limit.
+func (m measure) apart(limit number) string {
+	if text := m.show(m.value); m.unit != seconds || text != m.show(limit) {
+		return text
+	}
+	return duration(m.value).String()
+}
+
+// between returns the number as text, with both its bounds.
+func (m measure) between() string {
+	if m.most.float >= forever.Seconds() {
+		return "at least " + m.show(m.value)
+	}
+	return "between " + m.show(m.value) + " and " + m.show(*m.most)
+}
+
+// duration returns a number of seconds as a duration.
+func duration(n number) time.Duration { return time.Duration(math.Round(n.float * 1e9)) }
+
+// lasting returns a measure of a duration.
+func lasting(name string, d time.Duration) measure {
+	return measure{name: name, unit: seconds, value: numberOf(d.Seconds()), show: func(n number) string { return format.Span(duration(n)) }}
+}
+
+// spanning returns a measure of a duration that is not known better than s, because of unsure.
+func spanning(name string, s span, unsure string) measure {
+	m := lasting(name, s.least)
+	if s.most != s.least {
+		most := numberOf(s.most.Seconds())
+		m.most, m.unsure = &most, unsure
+	}
+	return m
+}
+
+// counting returns a measure of a number of things.
+func counting(name, unit, what string, n int) measure {
+	return measure{name: name, unit: unit, value: numberOf(float64(n)), show: func(n number) string { return format.Count(int(n.float), what) }}
 }
 
 // judge decides a check. k is the key that the check reads, nil if it reads none.
@@ -175,10 +228,12 @@ func judge(s *spec, b *broker, k *seen, local time.Time) verdict {
 		v.problem(unknown, "%v", b.err)
 	case b.err != nil:
 		v.problem(critical, "%v", b.err)
-	case s.kind() == aBroker:
+	case b.lost != nil && s.needs(memory):
+		v.problem(unknown, "what earlier runs saw is not known: %v", b.lost)
+	case s.kind == aBroker:
 		v.broker(b, local)
-	case s.kind() == aMatch:
-		c, counted := b.counts[s.match]
+	case s.kind == aMatch:
+		c, counted := b.counts[s.target]
 		if !counted {
 			c.err = errors.New("not counted yet")
 		}
@@ -187,12 +242,57 @@ func judge(s *spec, b *broker, k *seen, local time.Time) verdict {
 		v.problem(unknown, "%v", k.err)
 	case !k.read:
 		v.problem(unknown, "not read yet")
-	case s.kind() == aKey:
+	case s.kind == aKey:
 		v.key(b, k, local)
 	default:
 		v.lock(b, k, local)
 	}
 	return v
+}
+
+// maxShown is how many of the keys that match a pattern a message shows.
+const maxShown = 20
+
+// judge decides a check of the view. v.mu is held.
+func (v *view) judge(s *spec, local time.Time) verdict {
+	result := judge(s, &v.broker, v.seen[s], local)
+	if c, counted := v.broker.counts[s.target]; s.readsEach() && counted && c.err == nil && v.broker.err == nil {
+		result.judgeEach(v, c, local)
+	}
+	return result
+}
+
+// judgeEach adds the verdicts on the keys that match a pattern, the worst first.
+func (v *verdict) judgeEach(from *view, c count, local time.Time) {
+	var bad []verdict
+	for _, key := range slices.Sorted(maps.Keys(from.found[v.spec])) {
+		one := from.found[v.spec][key]
+		if k := from.seen[one]; k.read && !k.found {
+			continue // deleted since the keys were counted
+		}
+		result := judge(one, &from.broker, from.seen[one], local)
+		if v.each = append(v.each, result); result.state != ok {
+			bad = append(bad, result)
+		}
+	}
+	slices.SortStableFunc(bad, func(a, b verdict) int { return b.state.order() - a.state.order() })
+	for i, one := range bad {
+		if i == maxShown {
+			v.problem(one.state, "and %d more", len(bad)-i)
+			break
+		}
+		v.problem(one.state, "%s: %s", one.spec.describe(), strings.Join(one.problems, ", "))
+	}
+	if len(bad) > 0 {
+		v.fact("%d not OK", len(bad))
+	}
+	v.measures = append(v.measures, counting("failing", "", "key", len(bad)))
+	switch {
+	case c.n > maxEach:
+		v.problem(warning, "only the first %d are checked", maxEach)
+	case c.n == 0 && !v.spec.conditions["count-min"] && !v.spec.conditions["count-max"]:
+		v.problem(unknown, "no key matches")
+	}
 }
 
 func (v *verdict) key(b *broker, k *seen, local time.Time) {
@@ -214,21 +314,21 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 		v.problem(critical, "%s", problem)
 	}
 	switch {
-	case math.IsNaN(found.number):
+	case found.number == nil:
 		if found.text != "" && len(found.problems) == 0 {
 			v.fact("%s", found.text)
 		}
 	default:
-		shown := strconv.FormatFloat(found.number, 'g', -1, 64)
+		text := "%s"
 		if s.field != nil {
-			shown = s.field.String() + " is " + shown
+			text = strings.ReplaceAll(s.field.String(), "%", "%%") + " is %s"
 		}
-		if v.measure(measure{name: "value", value: found.number, signed: true}, shown, "min", "max") {
-			v.fact("%s", shown)
+		if v.measure(measure{name: "value", value: *found.number, exact: true, show: number.String}, text, "min", "max") {
+			v.fact(text, *found.number)
 		}
 	}
-	if bytes := format.Count(k.size, "byte"); v.measure(measure{name: "size", unit: size, value: float64(k.size)}, bytes, "", "max-size") {
-		v.fact("%s", bytes)
+	if v.measure(counting("size", size, "byte", k.size), "%s", "", "max-size") {
+		v.fact("%s", format.Count(k.size, "byte"))
 	}
 	v.age(b, k, local)
 	v.ahead(k, local)
@@ -236,32 +336,24 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 
 // age judges the time since the last write.
 func (v *verdict) age(b *broker, k *seen, local time.Time) {
-	if !v.spec.wantsAge() {
+	if !v.spec.conditions["max-age"] && !v.spec.conditions["min-age"] {
 		return
 	}
-	if k.version.IsZero() {
-		v.problem(unknown, "the store sent no version, so the age is not known")
-		return
+	age, unsure := b.age(k.version, local)
+	age = age.remembered(k, local)
+	if v.measure(spanning("age", age, unsure), "written %s ago", "min-age", "max-age") {
+		v.fact("written %s ago", format.Span(age.least))
 	}
-	now, measured := b.now(local)
-	age := max(0, now.Sub(k.version.Time()))
-	shown := "written " + format.Span(age) + " ago"
-	if v.measure(measure{name: "age", unit: seconds, value: age.Seconds()}, shown, "min-age", "max-age") {
-		v.fact("%s", shown)
-	}
-	if !measured {
+	if b.clock == nil && !k.version.IsZero() {
 		v.fact("by this machine's clock")
 	}
 }
 
 // ahead judges how far the version is ahead of the local clock.
 func (v *verdict) ahead(k *seen, local time.Time) {
-	if !v.spec.conditions["fence-ahead"] || k.version.IsZero() {
-		return
+	if v.spec.conditions["fence-ahead"] && !k.version.IsZero() {
+		v.measure(lasting("ahead", max(0, k.version.Time().Sub(local))), "the version is %s ahead of this machine's clock", "", "fence-ahead")
 	}
-	ahead := max(0, k.version.Time().Sub(local))
-	shown := "the version is " + format.Span(ahead) + " ahead of this machine's clock"
-	v.measure(measure{name: "ahead", unit: seconds, value: ahead.Seconds()}, shown, "", "fence-ahead")
 }
 
 func (v *verdict) lock(b *broker, k *seen, local time.Time) {
@@ -283,26 +375,19 @@ func (v *verdict) lock(b *broker, k *seen, local time.Time) {
 	if !k.found {
 		return
 	}
-	since := k.since
-	if renewed, _ := b.age(k, local); since.IsZero() || renewed.Before(since) {
-		since = renewed // the holder wrote it then, and may have had it before
+	if s.conditions["held-max"] {
+		v.measure(lasting("held", b.held(k, local)), "held for %s", "", "held-max")
 	}
-	if !s.conditions["held-max"] {
-		v.ahead(k, local)
-		return
-	}
-	held := max(0, local.Sub(since))
-	v.measure(measure{name: "held", unit: seconds, value: held.Seconds()}, "held for "+format.Span(held.Round(time.Second)), "", "held-max")
 	v.ahead(k, local)
 }
 
-// age returns the local time of the last write of a key.
-func (b *broker) age(k *seen, local time.Time) (written time.Time, measured bool) {
-	now, measured := b.now(local)
-	if k.version.IsZero() {
-		return local, false
+// held returns for how long a lock has had its holder, at least: the holder wrote it then, and may have had it before.
+func (b *broker) held(k *seen, local time.Time) time.Duration {
+	age, _ := b.age(k.version, local)
+	if k.since.IsZero() {
+		return age.least
 	}
-	return local.Add(-max(0, now.Sub(k.version.Time()))), measured
+	return max(age.least, local.Sub(k.since))
 }
 
 // rate judges how often a key changed. what follows the number of changes.
@@ -317,7 +402,7 @@ func (v *verdict) rate(k *seen, local time.Time, what string) {
 			n++
 		}
 	}
-	v.measures = append(v.measures, measure{name: "changes", value: float64(n)})
+	v.measures = append(v.measures, counting("changes", "", "change", n))
 	shown := format.Count(n, "change") + what + " in " + format.Span(r.within)
 	switch {
 	case n > r.critical:
@@ -334,25 +419,23 @@ func (v *verdict) matches(c count) {
 		v.problem(unknown, "%v", c.err)
 		return
 	}
-	shown := format.Count(c.n, "key")
-	if v.measure(measure{name: "keys", value: float64(c.n)}, shown, "count-min", "count-max") {
-		v.fact("%s", shown)
+	if v.measure(counting("keys", "", "key", c.n), "%s", "count-min", "count-max") {
+		v.fact("%s", format.Count(c.n, "key"))
 	}
 }
 
 func (v *verdict) broker(b *broker, local time.Time) {
 	if v.spec.conditions["rtt"] {
-		v.measure(measure{name: "rtt", unit: seconds, value: b.rtt.Seconds()}, "a round trip of "+roundTrip(b.rtt), "", "rtt")
+		m := lasting("rtt", b.rtt)
+		m.show = func(n number) string { return roundTrip(duration(n)) }
+		v.measure(m, "a round trip of %s", "", "rtt")
 	}
-	if v.spec.conditions["skew"] {
-		if b.skew == nil {
-			v.problem(unknown, "the store's clock is not known: %v", b.skewErr)
-		} else {
-			apart := b.skew.Ahead.Abs()
-			side := map[bool]string{true: "ahead of", false: "behind"}[b.skew.Ahead >= 0]
-			shown := fmt.Sprintf("this machine's clock is %s %s the store's", format.Span(apart), side)
-			v.measure(measure{name: "skew", unit: seconds, value: apart.Seconds()}, shown, "", "skew")
-		}
+	switch {
+	case !v.spec.conditions["skew"]:
+	case b.clock == nil:
+		v.problem(unknown, "the store's clock is not known: %v", b.clockErr)
+	default:
+		v.skew(b.skew(local), b.clock.exact)
 	}
 	if b.cert == nil {
 		v.end("cert-expires", "certificate", "", time.Time{}, local, "the connection has no TLS")
@@ -368,6 +451,25 @@ func (v *verdict) broker(b *broker, local time.Time) {
 	}
 }
 
+// skew judges the difference of the clocks.
+func (v *verdict) skew(ahead span, exact bool) {
+	sides := "this machine's clock is %s ahead of the store's"
+	apart := span{ahead.least, ahead.most}
+	switch {
+	case ahead.most < 0:
+		apart, sides = span{-ahead.most, -ahead.least}, "this machine's clock is %s behind the store's"
+	case ahead.least < 0:
+		apart, sides = span{0, max(-ahead.least, ahead.most)}, "this machine's clock and the store's are %s apart"
+	}
+	unsure := "the round trip took too long to say"
+	if !exact {
+		unsure = fastClient
+	}
+	if v.measure(spanning("skew", apart, unsure), sides, "", "skew") {
+		v.fact("the clocks are at most %s apart", format.Span(apart.most))
+	}
+}
+
 // end judges when a certificate or a token expires. of follows what it is; none says why there is no such time.
 func (v *verdict) end(condition, what, of string, at, local time.Time, none string) {
 	switch {
@@ -375,22 +477,22 @@ func (v *verdict) end(condition, what, of string, at, local time.Time, none stri
 	case at.IsZero():
 		v.problem(unknown, "%s", none)
 	default:
-		left := at.Sub(local)
-		shown := fmt.Sprintf("the %s%s expires in %s", what, of, left.Round(time.Second))
-		if left < 0 {
-			shown = fmt.Sprintf("the %s%s expired %s ago", what, of, (-left).Round(time.Second))
+		m := lasting(what, at.Sub(local))
+		m.show = func(n number) string { return duration(n).Round(time.Second).Abs().String() }
+		text := "the " + what + strings.ReplaceAll(of, "%", "%%") + " expires in %s"
+		if at.Before(local) {
+			text = "the " + what + strings.ReplaceAll(of, "%", "%%") + " expired %s ago"
 		}
-		if v.measure(measure{name: what, unit: seconds, value: left.Seconds()}, shown, condition, "") {
-			v.fact("%s", shown)
+		if v.measure(m, text, condition, "") {
+			v.fact(text, m.show(m.value))
 		}
 	}
 }
 
 // look judges the value of a key or of a lock. shown is set if messages may show that of a key.
 func (s *spec) look(content []byte, shown bool) (found value) {
-	found.number = math.NaN()
 	problem := func(text string, args ...any) { found.problems = append(found.problems, fmt.Sprintf(text, args...)) }
-	if s.kind() == aLock {
+	if s.kind == aLock {
 		if s.holder != nil && !s.holder.Match(content) {
 			problem("held by %s, expected a holder that matches %s", format.Brief(holderOf(content)), s.holder)
 		}
@@ -410,8 +512,8 @@ func (s *spec) look(content []byte, shown bool) (found value) {
 		}
 		text = field.Text()
 	}
-	if n, ok := parseNumber(strings.TrimSpace(text)); ok && s.wantsNumber() {
-		found.number = n
+	if n, ok := parseNumber(strings.TrimSpace(text)); ok && s.needs(digits) {
+		found.number = &n
 	}
 	what, is := "the value", ""
 	if s.conditions["json"] {
@@ -424,7 +526,7 @@ func (s *spec) look(content []byte, shown bool) (found value) {
 			found.text = what + " " + found.text
 		}
 	}
-	if (s.conditions["min"] || s.conditions["max"]) && math.IsNaN(found.number) {
+	if (s.conditions["min"] || s.conditions["max"]) && found.number == nil {
 		problem("%s%s, expected a number", what, cmp.Or(is, " is no number"))
 	}
 	if s.conditions["equals"] && text != s.equals {
@@ -439,10 +541,6 @@ func (s *spec) look(content []byte, shown bool) (found value) {
 		}
 	}
 	return found
-}
-
-func (s *spec) wantsNumber() bool {
-	return s.conditions["min"] || s.conditions["max"] || s.conditions["value"]
 }
 
 // isDataset returns an error unless a value is a data set, as dataset check decides.

@@ -189,23 +189,8 @@ func (m *monitor) connected(ctx context.Context, a *app.App, v *view, o client.O
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { m.watch(ctx, v, s) })
-	running.Go(func() {
-		for ok := true; ok; ok = wait.For(ctx, clockInterval) {
-			v.readToken(o)
-			v.measureClock(ctx, a, s, m.noWrite)
-		}
-	})
-	running.Go(func() {
-		for ok := true; ok; ok = wait.For(ctx, countInterval) {
-			v.countKeys(ctx, s)
-		}
-	})
+	var looks *looking
+	defer func() { looks.end() }()
 	up := true
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -224,13 +209,59 @@ func (m *monitor) connected(ctx context.Context, a *app.App, v *view, o client.O
 		if err := s.Err(); !answered && client.IsPermanent(err) {
 			return err
 		}
-		wait.For(ctx, probeInterval-time.Since(began))
+		if looks != nil && (!answered || looks.Err() != nil) && ctx.Err() == nil {
+			looks.end()
+			looks = nil
+			v.gap()
+		}
+		pause := ctx
+		if answered {
+			if looks == nil {
+				looks = m.look(ctx, a, v, s, o)
+			}
+			pause = looks
+		}
+		wait.For(pause, probeInterval-time.Since(began))
 	}
 	return nil
 }
 
-// watch watches the keys of a view until ctx ends.
-func (m *monitor) watch(ctx context.Context, v *view, s *client.Session) {
+// A looking looks at everything while the store answers. Its context ends when the watch breaks.
+type looking struct {
+	context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// end ends the looks and waits for them.
+func (l *looking) end() {
+	if l != nil {
+		l.cancel()
+		l.running.Wait()
+	}
+}
+
+// look begins to look at everything that the checks of a view need.
+func (m *monitor) look(ctx context.Context, a *app.App, v *view, s *client.Session, o client.Options) *looking {
+	l := &looking{}
+	l.Context, l.cancel = context.WithCancel(ctx)
+	l.running.Go(func() { m.watch(l, v, s, l.cancel) })
+	l.running.Go(func() {
+		for ok := true; ok; ok = wait.For(l, clockInterval) {
+			v.readToken(o)
+			v.measureClock(l, a, s, m.noWrite)
+		}
+	})
+	l.running.Go(func() {
+		for ok := true; ok; ok = wait.For(l, countInterval) {
+			v.countKeys(l, s)
+		}
+	})
+	return l
+}
+
+// watch watches the keys of a view until ctx ends. It calls broken when changes may have been missed.
+func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken func()) {
 	refused := make(map[string]time.Time) // when to try again
 	for ctx.Err() == nil {
 		var keys []string
@@ -249,7 +280,7 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session) {
 			continue
 		}
 		limited, cancel := context.WithDeadline(ctx, again)
-		err := m.watchKeys(limited, v, s, keys, refused)
+		err := m.watchKeys(limited, v, s, keys, refused, broken)
 		over := limited.Err() != nil
 		cancel()
 		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !isLost(err) {
@@ -277,13 +308,12 @@ func isLost(err error) bool {
 
 // watchKeys records the changes of keys until ctx ends or an error ends the watch. It adds to refused the keys
 // that the store no longer lets it watch.
-func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, keys []string, refused map[string]time.Time) error {
+func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, keys []string, refused map[string]time.Time, broken func()) error {
 	w, err := s.Watch(ctx, keys, client.WatchOptions{Audit: auditInterval})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	down := false
 	for e, err := range w.Events(ctx) {
 		if err != nil {
 			return err
@@ -293,26 +323,20 @@ func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, key
 			if e.Kind == client.EventSet && !e.HasValue { // a notification without a value
 				got, err := s.Get(ctx, e.Key)
 				if err != nil {
-					v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), err))
+					v.cannotRead(v.readers[e.Key], fault.Describe(client.Get(e.Key), err))
 					continue
 				}
 				e.Value, e.HasValue, e.Version = got.Value, got.Found, got.Version
 			}
-			v.record(e.Key, e.Value, e.HasValue, e.Version, e.Time)
+			v.record(v.readers[e.Key], e.Value, e.HasValue, e.Version, e.Time)
 		case client.EventDelete:
-			v.record(e.Key, nil, false, client.Version{}, e.Time)
+			v.record(v.readers[e.Key], nil, false, client.Version{}, e.Time)
 		case client.EventError:
 			m.refused(v, e.Key, e.Err)
 			refused[e.Key] = time.Now().Add(refusedPause)
-		case client.EventDown:
-			down = true
-			v.gap()
-		case client.EventGap:
-			if !down { // each key has a gap after a break, which is one
-				v.gap()
-			}
-		case client.EventUp:
-			down = false
+		case client.EventDown, client.EventGap: // or an audit found a change that no notification announced
+			broken()
+			return nil
 		}
 	}
 	return nil
@@ -320,13 +344,14 @@ func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, key
 
 // refused records that the store refused to let a key be watched.
 func (m *monitor) refused(v *view, key string, err error) {
-	v.cannotRead(key, fault.Describe(client.Get(key), err))
+	v.cannotRead(v.readers[key], fault.Describe(client.Get(key), err))
 	m.log("%s: %s cannot be watched: %v; trying again in %v", v.context, format.Escape(key), err, refusedPause)
 }
 
-// gap counts a break of the watch.
+// gap counts a break of the watch, after which everything is unknown until it was looked at again.
 func (v *view) gap() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.broker.gaps++
+	v.forget()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // ClockKey is the key that is set, for a few seconds, to read the store's clock.
@@ -27,31 +28,43 @@ const (
 	inFlight = 64
 )
 
-// A view is what is known of a broker and of the keys that its checks read. Its mutex guards broker and seen.
+// A view is what is known of a broker and of the keys that its checks read. Its mutex guards the fields after it.
 type view struct {
 	context string // the context's name or, without one, the broker's address
 	specs   []*spec
-	readers map[string][]*spec // by the key that they read
-	shown   bool               // messages may show values
-	metrics bool               // the series of the checks are wanted
+	shown   bool // messages may show values
+	metrics bool // the series of the checks are wanted
+
+	readers map[string][]*spec // the checks of keys and locks, by the key that they read; does not change
 
 	mu     sync.Mutex
 	broker broker
-	seen   map[*spec]*seen // of the checks that read a key
+	seen   map[*spec]*seen            // of the checks that read a key
+	found  map[*spec]map[string]*spec // the keys that the checks of patterns found, as checks, by their name
 }
 
-// errNotYet is why nothing is known of a broker before its first answer.
-var errNotYet = errors.New("not connected yet")
+// errNotYet is why nothing is known of a broker before its first answer, nor after a break before it was asked again.
+var errNotYet = errors.New("not looked at yet")
 
-func newView(context string, specs []*spec, shown, metrics bool) *view {
-	v := &view{metrics: metrics, context: context, specs: specs, shown: shown, seen: make(map[*spec]*seen), readers: make(map[string][]*spec)}
+func newView(context string, specs []*spec, drift time.Duration, shown, metrics bool) *view {
+	v := &view{metrics: metrics, context: context, specs: specs, shown: shown, seen: make(map[*spec]*seen), readers: make(map[string][]*spec), found: make(map[*spec]map[string]*spec)}
 	for _, s := range specs {
-		if key := s.target(); key != "" {
-			v.seen[s], v.readers[key] = &seen{}, append(v.readers[key], s)
+		if s.reads() {
+			v.seen[s], v.readers[s.target] = &seen{}, append(v.readers[s.target], s)
 		}
 	}
-	v.broker.err, v.broker.counts = errNotYet, make(map[string]count)
+	v.forget()
+	v.broker.err, v.broker.drift = errNotYet, drift
 	return v
+}
+
+// forget makes everything unknown that may have changed while nobody looked. v.mu is held, or nobody else has v.
+func (v *view) forget() {
+	v.broker.clock, v.broker.clockErr, v.broker.counts = nil, errNotYet, make(map[string]count)
+	v.broker.newest = time.Time{}
+	for _, k := range v.seen {
+		k.read, k.err = false, nil
+	}
 }
 
 // contextOf returns the name of the broker of an App in messages and metrics.
@@ -62,7 +75,7 @@ func contextOf(a *app.App) string {
 	return cmp.Or(a.Settings.Context, a.Settings.Address)
 }
 
-// names returns the names of the keys to read, sorted.
+// names returns the names of the keys to watch, sorted.
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.readers)) }
 
 // verdicts judges all checks.
@@ -71,7 +84,7 @@ func (v *view) verdicts(local time.Time) []verdict {
 	defer v.mu.Unlock()
 	all := make([]verdict, len(v.specs))
 	for i, s := range v.specs {
-		all[i] = judge(s, &v.broker, v.seen[s], local)
+		all[i] = v.judge(s, local)
 	}
 	return all
 }
@@ -140,6 +153,7 @@ func (v *view) fail(a *app.App, err error) {
 	defer v.mu.Unlock()
 	v.broker.err, v.broker.code = errors.New(f.Message), f.Code
 	v.broker.rtt = 0
+	v.forget()
 }
 
 // probe measures a round trip, which shows whether the store answers.
@@ -160,12 +174,19 @@ func (v *view) probe(ctx context.Context, a *app.App, s *client.Session, timeout
 // errNoWrite is why the store's clock is not measured.
 var errNoWrite = errors.New("--no-write")
 
+const (
+	leastReadings = 3                      // of the store's clock
+	readingsTime  = 500 * time.Millisecond // in which more are tried until one is exact
+	readingPause  = 10 * time.Millisecond
+)
+
 // measureClock measures the store's clock, unless the checks do not need it or nothing may be written.
 func (v *view) measureClock(ctx context.Context, a *app.App, s *client.Session, noWrite bool) {
-	if !slices.ContainsFunc(v.specs, func(s *spec) bool { return s.needsClock(v.metrics) }) {
+	if !slices.ContainsFunc(v.specs, func(s *spec) bool { return s.needs(clock) || v.metrics && s.reads() }) {
 		return
 	}
 	var best *client.Skew
+	var at time.Time
 	err := errNoWrite
 	switch {
 	case noWrite:
@@ -173,50 +194,100 @@ func (v *view) measureClock(ctx context.Context, a *app.App, s *client.Session, 
 		err = fmt.Errorf("the context %s is protected, and --yes was not given", a.Settings.Context)
 	default:
 		err = nil
-		for range 3 {
+		began := time.Now()
+		for i := 0; i < leastReadings || !best.Exact && time.Since(began) < readingsTime && wait.For(ctx, readingPause); i++ {
 			skew, measureErr := s.MeasureSkew(ctx, ClockKey, clockTTL)
 			if measureErr != nil {
 				err = fmt.Errorf("set %s: %w", ClockKey, measureErr)
 				break
 			}
-			if best == nil || skew.Bound < best.Bound {
-				best = &skew
+			if best == nil || skew.Exact && !best.Exact || skew.Exact == best.Exact && skew.Bound < best.Bound {
+				best, at = &skew, time.Now()
 			}
 		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.broker.skew, v.broker.skewErr = best, err
+	b := &v.broker
+	b.clockErr = err
+	switch {
+	case best == nil:
+		b.clock = nil
+	case best.Exact || b.clock == nil || !b.clock.exact || at.Sub(b.clock.at) > fresh:
+		b.clock = b.clockOf(*best, at)
+	}
 }
 
-// countKeys counts the keys that match the patterns of the checks.
+// maxEach is how many of the keys that match a pattern a check reads.
+const maxEach = 1000
+
+// countKeys counts the keys that match the patterns of the checks, and reads those whose checks have a condition for
+// each key. at is the present time, if earlier looks count.
 func (v *view) countKeys(ctx context.Context, s *client.Session) {
-	done := make(map[string]bool)
+	counted := make(map[string]count)
 	for _, check := range v.specs {
-		if check.match == "" || done[check.match] {
+		if _, done := counted[check.target]; check.kind != aMatch || done {
 			continue
 		}
-		done[check.match] = true
 		var c count
-		for key, err := range s.Keys(ctx, check.match) {
+		for key, err := range s.Keys(ctx, check.target) {
 			if c.err = err; err == nil && key != ClockKey {
 				c.n++
+				if len(c.keys) < maxEach {
+					c.keys = append(c.keys, key)
+				}
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		v.mu.Lock()
-		v.broker.counts[check.match] = c
-		v.mu.Unlock()
+		counted[check.target] = c
 	}
+	each := v.discover(counted)
+	v.readKeys(ctx, s, each)
+	if ctx.Err() != nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.broker.counts = counted
 }
 
-// readKeys reads each key once.
-func (v *view) readKeys(ctx context.Context, s *client.Session) {
+// discover returns a check for each key that a pattern found and whose check has a condition for it, by the key.
+func (v *view) discover(counted map[string]count) map[string][]*spec {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	each := make(map[string][]*spec)
+	for _, s := range v.specs {
+		c := counted[s.target]
+		if !s.readsEach() || c.err != nil {
+			continue
+		}
+		before := v.found[s]
+		v.found[s] = make(map[string]*spec)
+		for _, key := range c.keys {
+			one := before[key]
+			if delete(before, key); one == nil {
+				copied := *s
+				one = &copied
+				one.name, one.kind, one.target, one.of = "", aKey, key, s
+				v.seen[one] = &seen{}
+			}
+			v.found[s][key] = one
+			each[key] = append(each[key], one)
+		}
+		for _, gone := range before {
+			delete(v.seen, gone)
+		}
+	}
+	return each
+}
+
+// readKeys reads the keys of checks once.
+func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[string][]*spec) {
 	p := s.Pipeline(inFlight)
 	commands := func(yield func(client.Command) bool) {
-		for _, name := range v.names() {
+		for _, name := range slices.Sorted(maps.Keys(readers)) {
 			if !yield(client.Get(name)) {
 				return
 			}
@@ -226,18 +297,18 @@ func (v *view) readKeys(ctx context.Context, s *client.Session) {
 		c := f.Command()
 		got, err := client.As[client.GetResult](f.Wait(ctx))
 		if err != nil {
-			v.cannotRead(c.Key(), fault.Describe(c, err))
+			v.cannotRead(readers[c.Key()], fault.Describe(c, err))
 			continue
 		}
-		v.record(c.Key(), got.Value, got.Found, got.Version, time.Time{})
+		v.record(readers[c.Key()], got.Value, got.Found, got.Version, time.Now())
 	}
 }
 
-// cannotRead records why a key cannot be read.
-func (v *view) cannotRead(key string, err error) {
+// cannotRead records why the key of checks cannot be read.
+func (v *view) cannotRead(readers []*spec, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, s := range v.readers[key] {
+	for _, s := range readers {
 		v.seen[s].err = err
 	}
 }
@@ -253,27 +324,37 @@ func holderOf(content []byte) string {
 	return fmt.Sprintf("%s… %x", content[:maxHolder], sha256.Sum256(content))
 }
 
-// record records the state of a key. at is the time when it changed to this state; zero = it was read.
-func (v *view) record(key string, content []byte, found bool, version client.Version, at time.Time) {
+// notifyTime is the time within which a notification of a change arrives while the store answers.
+const notifyTime = probeTime + probeInterval
+
+// record records that the key of checks has this state, or changed to it, at the time at.
+func (v *view) record(readers []*spec, content []byte, found bool, version client.Version, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.broker.newest.Before(version.Time()) && !version.IsZero() {
 		v.broker.newest = version.Time()
 	}
-	for _, s := range v.readers[key] {
+	for _, s := range readers {
 		k := v.seen[s]
-		isLock := s.kind() == aLock
+		isLock := s.kind == aLock
 		holder := holderOf(content)
 		changed := found != k.found || !isLock && version != k.version || isLock && found && holder != k.holder
 		counts := !isLock || found && holder != k.last // a lock changes hands when another takes it
-		if !at.IsZero() && k.read && changed && counts {
+		if k.known && changed && counts {
 			k.changes = append(k.changes[max(0, len(k.changes)-maxChanges):], at)
 			k.total++
 		}
-		if !at.IsZero() && (changed || !k.read) {
-			k.since = at
+		if changed || !k.known {
+			k.since, k.after = at, time.Time{}
 		}
-		k.read, k.err, k.found, k.size, k.version, k.value = true, nil, found, len(content), version, value{}
+		switch { // nobody looked in between after a break
+		case !changed || !k.read:
+		case s.of != nil:
+			k.after = k.looked
+		default:
+			k.after = at.Add(-notifyTime)
+		}
+		k.known, k.read, k.err, k.found, k.size, k.version, k.value, k.looked = true, true, nil, found, len(content), version, value{}, at
 		if found {
 			k.value = s.look(content, v.shown)
 		}

@@ -1,8 +1,10 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,43 +12,61 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// plugin returns verdicts as the line of a monitoring plugin, and the exit code: 0 to 3. The problems come
-// first, and then the numbers as performance data. forgot is why the file of --state was not read or not written, or
-// nil.
+// maxLine is the length of a plugin's line, in bytes, and maxText that of its text before the numbers. Nagios reads no
+// more than 4 KB.
+const (
+	maxLine = 4000
+	maxText = 3000
+)
+
+// plugin returns verdicts as the line of a monitoring plugin, and the exit code: 0 to 3. The worst come
+// first, as many as fit, and then the numbers as performance data, as many as fit. forgot is why the file of --state was
+// not read or not written, or nil.
 func plugin(verdicts []verdict, now time.Time, forgot error) (line string, code int) {
 	worst := ok
-	var problems, fine, data []string
+	var bad []*verdict
 	for i := range verdicts {
 		v := &verdicts[i]
-		worst = worse(worst, v.state)
-		text := v.spec.describe() + ": " + v.message(now)
-		if v.state == ok {
-			fine = append(fine, text)
-		} else {
-			problems = append(problems, v.state.String()+" "+text)
-		}
-		for _, m := range v.measures {
-			data = append(data, m.plugin(v.spec))
+		if worst = worse(worst, v.state); v.state != ok {
+			bad = append(bad, v)
 		}
 	}
+	slices.SortStableFunc(bad, func(a, b *verdict) int { return b.state.order() - a.state.order() })
 	text := ""
 	switch {
-	case len(problems) > 0 && len(verdicts) == 1:
-		text = strings.TrimPrefix(problems[0], worst.String()+" ")
-	case len(problems) > 0:
-		text = fmt.Sprintf("%d of %s: %s", len(problems), format.Count(len(verdicts), "check"), strings.Join(problems, ", "))
-	case len(fine) == 1:
-		text = fine[0]
+	case len(verdicts) == 1:
+		text = verdicts[0].spec.describe() + ": " + verdicts[0].message(now)
+	case len(bad) == 0:
+		text = format.Count(len(verdicts), "check")
 	default:
-		text = format.Count(len(fine), "check")
+		text = fmt.Sprintf("%d of %s: ", len(bad), format.Count(len(verdicts), "check"))
+		for i, v := range bad {
+			next := v.state.String() + " " + v.spec.describe() + ": " + v.message(now)
+			if i > 0 && len(text)+len(plain(next)) > maxText {
+				text += fmt.Sprintf(", and %d more", len(bad)-i)
+				break
+			}
+			if i > 0 {
+				text += ", "
+			}
+			text += next
+		}
+	}
+	if text = plain(text); len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	if forgot != nil {
 		worst = worse(worst, unknown)
-		text += "; " + forgot.Error()
+		text += "; " + plain(forgot.Error())
 	}
-	line = "SSCLI " + worst.String() + " - " + plain(text)
-	if len(data) > 0 {
-		line += " | " + strings.Join(data, " ")
+	line = "SSCLI " + worst.String() + " - " + text
+	separator := " | "
+	for i := range verdicts {
+		for _, m := range verdicts[i].measures {
+			if data := separator + m.plugin(verdicts[i].spec); len(line)+len(data) <= maxLine {
+				line, separator = line+data, " "
+			}
+		}
 	}
 	return line, int(worst)
 }
@@ -56,38 +76,49 @@ func plain(text string) string {
 	return strings.ReplaceAll(format.Escape(text), "|", "/")
 }
 
-// plugin returns a number as performance data: 'label'=value[unit];[warning];[critical].
+// plugin returns a number as performance data: 'label'=value[unit];[warning];[critical]. Escaped as it is, a label is
+// that of no other check.
 func (m measure) plugin(s *spec) string {
-	label := strings.NewReplacer("'", "''", "=", "-").Replace(plain(s.describe() + " " + m.name))
+	label := strings.NewReplacer("'", "''", "=", `\x3d`, "|", `\x7c`).Replace(format.Escape(s.describe() + " " + m.name))
 	text := "'" + label + "'=" + m.decimal(m.value) + m.unit
-	if m.least != nil || m.most != nil {
-		text += ";" + m.bounds(func(l *limit) float64 { return l.warning }) + ";" + m.bounds(func(l *limit) float64 { return l.critical })
+	if m.lower != nil || m.higher != nil {
+		text += ";" + m.bounds(func(l *limit) (number, bool) { return l.warning, l.warns }) + ";" + m.bounds(func(l *limit) (number, bool) { return l.critical, true })
 	}
 	return text
 }
 
 // bounds returns one of the two values of each limit as a range of numbers that are fine: "20" (from 0), "~:20",
 // "10:" or "10:20".
-func (m measure) bounds(of func(*limit) float64) (text string) {
-	if m.least != nil && !math.IsNaN(of(m.least)) {
-		text = m.decimal(of(m.least)) + ":"
-	}
-	if m.most != nil && !math.IsNaN(of(m.most)) {
-		if text == "" && m.signed {
-			text = "~:"
+func (m measure) bounds(of func(*limit) (n number, set bool)) (text string) {
+	if m.lower != nil {
+		if n, set := of(m.lower); set {
+			text = m.decimal(n) + ":"
 		}
-		text += m.decimal(of(m.most))
+	}
+	if m.higher != nil {
+		if n, set := of(m.higher); set {
+			if text == "" && m.exact {
+				text = "~:"
+			}
+			text += m.decimal(n)
+		}
 	}
 	return text
 }
 
 // decimal returns the measure's number, or a limit of it, as performance data writes it. The number that a value has
 // is not rounded.
-func (m measure) decimal(n float64) string {
-	if m.signed {
-		return strconv.FormatFloat(n, 'f', -1, 64)
+func (m measure) decimal(n number) string {
+	if m.exact {
+		return n.decimal()
 	}
-	return decimal(n)
+	return decimal(n.float)
+}
+
+// fact returns the measure with its unit in its name.
+func (m measure) fact() format.Fact {
+	name := m.name + map[string]string{seconds: "_seconds", size: "_bytes"}[m.unit]
+	return format.Fact{Name: name, Number: json.RawMessage(m.decimal(m.value))}
 }
 
 // decimal returns a number as performance data writes it: in thousandths, and in millionths below 1.
@@ -126,6 +157,7 @@ func families() []family {
 		{"sscli_lock_version_ahead_seconds", "gauge", "How far the lock's fencing token is ahead of this machine's clock."},
 		{"sscli_lock_holder_changes_total", "counter", "Changes of the lock's holder that the watch saw."},
 		{"sscli_match_keys", "gauge", "Number of keys that match the pattern."},
+		{"sscli_match_key_state", "gauge", "State of a key that matches the pattern: 0 OK, 1 warning, 2 critical, 3 unknown."},
 	}
 }
 
@@ -139,8 +171,13 @@ func newExposition() *exposition {
 	return &exposition{make(map[string]*strings.Builder), strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)}
 }
 
-// add adds a series. labels are pairs of names and values.
+// add adds a series.
 func (e *exposition) add(name string, value float64, labels ...label) {
+	e.write(name, strconv.FormatFloat(value, 'g', -1, 64), labels...)
+}
+
+// write adds a series whose value is a text.
+func (e *exposition) write(name, value string, labels ...label) {
 	b := e.series[name]
 	if b == nil {
 		b = &strings.Builder{}
@@ -156,7 +193,7 @@ func (e *exposition) add(name string, value float64, labels ...label) {
 	if len(labels) > 0 {
 		b.WriteByte('}')
 	}
-	b.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
+	b.WriteString(" " + value + "\n")
 }
 
 // String returns the series below their HELP and TYPE.
@@ -180,8 +217,9 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 	e.add("sscli_up", truth(b.err == nil), own)
 	if b.err == nil {
 		e.add("sscli_round_trip_seconds", b.rtt.Seconds(), own)
-		if b.skew != nil {
-			e.add("sscli_clock_skew_seconds", b.skew.Ahead.Seconds(), own)
+		if b.clock != nil && b.clock.exact {
+			ahead := b.skew(local)
+			e.add("sscli_clock_skew_seconds", (ahead.least + (ahead.most-ahead.least)/2).Seconds(), own)
 		}
 	}
 	if b.cert != nil && b.verified {
@@ -199,35 +237,34 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 		e.add("sscli_check_state", float64(verdicts[i].state), append(labels, s.labels...)...)
 		if b.err == nil {
 			s.expose(e, b, v.seen[s], labels, watched, local)
+			for _, one := range verdicts[i].each {
+				labels := append(append(labels, label{aMatch, s.target}, label{aKey, one.spec.target}), s.labels...)
+				e.add("sscli_match_key_state", float64(one.state), labels...)
+				one.spec.exposeKey(e, b, v.seen[one.spec], labels, local)
+			}
 		}
 	}
 }
 
 // expose adds the series of what a check looks at.
 func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched bool, local time.Time) {
-	if s.kind() == aMatch {
-		if c, counted := b.counts[s.match]; counted && c.err == nil {
-			e.add("sscli_match_keys", float64(c.n), append(append(labels, label{"match", s.match}), s.labels...)...)
+	if s.kind == aMatch {
+		if c, counted := b.counts[s.target]; counted && c.err == nil {
+			e.add("sscli_match_keys", float64(c.n), append(append(labels, label{aMatch, s.target}), s.labels...)...)
 		}
 		return
 	}
 	if k == nil || !k.read || k.err != nil {
 		return
 	}
-	labels = append(append(labels, label{s.kind(), s.target()}), s.labels...)
-	written, _ := b.age(k, local)
-	known := k.found && !k.version.IsZero()
-	if s.kind() == aLock {
+	labels = append(append(labels, label{s.kind, s.target}), s.labels...)
+	if s.kind == aLock {
 		e.add("sscli_lock_held", truth(k.found), labels...)
 		if k.found {
-			since := k.since
-			if since.IsZero() || written.Before(since) {
-				since = written
+			e.add("sscli_lock_held_seconds", b.held(k, local).Seconds(), labels...)
+			if !k.version.IsZero() {
+				e.add("sscli_lock_version_ahead_seconds", max(0, k.version.Time().Sub(local).Seconds()), labels...)
 			}
-			e.add("sscli_lock_held_seconds", max(0, local.Sub(since).Seconds()), labels...)
-		}
-		if known {
-			e.add("sscli_lock_version_ahead_seconds", max(0, k.version.Time().Sub(local).Seconds()), labels...)
 		}
 		if watched {
 			e.add("sscli_lock_holder_changes_total", float64(k.total), labels...)
@@ -238,15 +275,27 @@ func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched
 	if k.found {
 		e.add("sscli_key_size_bytes", float64(k.size), labels...)
 	}
-	if known {
-		e.add("sscli_key_age_seconds", local.Sub(written).Seconds(), labels...)
-		e.add("sscli_key_version_timestamp_seconds", float64(k.version.Time().UnixMilli())/1000, labels...)
-	}
-	if k.found && s.conditions["value"] && !math.IsNaN(k.value.number) {
-		e.add("sscli_key_value", k.value.number, labels...)
-	}
+	s.exposeKey(e, b, k, labels, local)
 	if watched {
 		e.add("sscli_key_changes_total", float64(k.total), labels...)
+	}
+}
+
+// exposeKey adds the series of a key that a check of its own and one of a pattern have.
+func (s *spec) exposeKey(e *exposition, b *broker, k *seen, labels []label, local time.Time) {
+	if !k.read || k.err != nil || !k.found {
+		return
+	}
+	if age, _ := b.age(k.version, local); s.of == nil || s.needs(clock) {
+		if age = age.remembered(k, local); age.most < forever {
+			e.add("sscli_key_age_seconds", age.least.Seconds(), labels...)
+		}
+		if !k.version.IsZero() && s.of == nil {
+			e.add("sscli_key_version_timestamp_seconds", float64(k.version.Time().UnixMilli())/1000, labels...)
+		}
+	}
+	if s.conditions["value"] && k.value.number != nil {
+		e.write("sscli_key_value", k.value.number.String(), labels...)
 	}
 }
 

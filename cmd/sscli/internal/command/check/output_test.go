@@ -1,7 +1,6 @@
 package check
 
 import (
-	"math"
 	"os"
 	"strings"
 	"testing"
@@ -31,8 +30,8 @@ func TestDecimal(t *testing.T) {
 			t.Errorf("decimal(%v) = %s, want %s", n, got, want)
 		}
 	}
-	tiny := measure{name: "value", value: 1234.56789e-9, signed: true, most: &limit{warning: math.NaN(), critical: 2e-7}}
-	if got, want := tiny.plugin(&spec{key: "k"}), "'k value'=0.00000123456789;;~:0.0000002"; got != want {
+	tiny := measure{name: "value", value: numberOf(1234.56789e-9), exact: true, higher: &limit{critical: numberOf(2e-7)}}
+	if got, want := tiny.plugin(&spec{kind: aKey, target: "k"}), "'k value'=0.00000123456789;;~:0.0000002"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for d, want := range map[time.Duration]string{52100: "0.05ms", 120 * time.Microsecond: "0.12ms", 340 * time.Microsecond: "0.34ms", 2 * time.Millisecond: "2ms", 1500 * time.Millisecond: "1.5s"} {
@@ -45,7 +44,7 @@ func TestDecimal(t *testing.T) {
 // TestNumber: numbers are decimal, and not what Go takes for one.
 func TestNumber(t *testing.T) {
 	for text, want := range map[string]float64{"21.5": 21.5, "-5": -5, "+1": 1, ".5": .5, "1e3": 1000, "1E-3": .001, "007": 7} {
-		if n, ok := parseNumber(text); !ok || n != want {
+		if n, ok := parseNumber(text); !ok || n.float != want {
 			t.Errorf("%s: %v, %t, want %v", text, n, ok, want)
 		}
 	}

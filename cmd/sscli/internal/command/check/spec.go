@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,10 +23,13 @@ type spec struct {
 	labels  []label
 	line    int // in the file; 0 = from the command line
 
-	// At most one of these is set. If none is, the check is about the broker.
-	key, lock, match string
+	kind   string // aKey, aLock, aMatch or aBroker
+	target string // the key, the lock or the pattern; empty for the broker
+	of     *spec  // the check of a pattern that found this key; nil for other checks
 
 	conditions map[string]bool // the names of the conditions that are set, see conditions
+	required   need            // what they need
+	onKeys     bool            // one of them is about a key
 
 	valueMatches, holder *regexp.Regexp
 	field                jsonfield.Path
@@ -37,7 +41,7 @@ type spec struct {
 // A label is added to every series of a check.
 type label struct{ name, value string }
 
-// The kinds of what a check looks at.
+// The kinds of what a check looks at. They are fields of the file, but for the broker, which is a check without one.
 const (
 	aKey    = "key"
 	aLock   = "lock"
@@ -45,25 +49,17 @@ const (
 	aBroker = "broker"
 )
 
-func (s *spec) kind() string {
-	switch {
-	case s.key != "":
-		return aKey
-	case s.lock != "":
-		return aLock
-	case s.match != "":
-		return aMatch
-	}
-	return aBroker
-}
+// reads reports whether a check reads the key target.
+func (s *spec) reads() bool { return s.kind == aKey || s.kind == aLock }
 
-// target returns the key that a check reads, or "".
-func (s *spec) target() string { return s.key + s.lock }
+// readsEach reports whether a check of a pattern reads each of the keys that match.
+func (s *spec) readsEach() bool { return s.kind == aMatch && s.onKeys }
 
-// A limit has a value from which a check warns and one from which it is critical.
+// A limit has a value from which a check warns and one from which it is critical, in seconds, bytes or a number.
 type limit struct {
-	warning, critical float64 // in seconds, bytes or a number; warning is NaN if there is none
-	warningText, text string  // as the user wrote them
+	warning, critical number
+	warns             bool   // there is a warning
+	warningText, text string // as the user wrote them
 }
 
 // A rate is a number of changes within a time.
@@ -79,49 +75,72 @@ type condition struct {
 	usage string
 	on    []string // the kinds of check that may have it
 	parse func(s *spec, text string) error
+	needs need
+}
+
+// A need is what a condition requires besides the key itself.
+type need int
+
+// The needs of conditions.
+const (
+	memory need = 1 << iota // what earlier looks saw
+	clock                   // the store's clock
+	digits                  // the number that the value is
+)
+
+// needs reports whether a condition of the check has a need.
+func (s *spec) needs(n need) bool { return s.required&n != 0 }
+
+// needing returns the first condition of the check that has a need, or "".
+func (s *spec) needing(n need) string {
+	for _, c := range conditions() {
+		if s.conditions[c.name] && c.needs&n != 0 {
+			return c.name
+		}
+	}
+	return ""
 }
 
 // conditions returns all conditions, in the order of help.
 func conditions() []condition {
-	keys, locks := []string{aKey}, []string{aLock}
-	both := []string{aKey, aLock}
+	alone, keys, locks, all := []string{aKey}, []string{aKey, aMatch}, []string{aLock}, []string{aKey, aLock, aMatch}
 	return []condition{
-		{"exists", "", "the key exists (the default)", keys, nil},
-		{"missing", "", "the key does not exist", keys, nil},
-		limitOf("max-age", "AGE", "the last write is at most `AGE` ago", seconds, up, keys...),
-		limitOf("min-age", "AGE", "the last write is at least `AGE` ago", seconds, down, keys...),
-		limitOf("max-size", "SIZE", "the value has at most `SIZE` bytes", size, up, keys...),
-		{"value-matches", "RE", "the value matches the regular expression `RE`", keys, func(s *spec, text string) error { return compile(&s.valueMatches, text) }},
+		{"exists", "", "the key exists (the default)", alone, nil, 0},
+		{"missing", "", "the key does not exist", alone, nil, 0},
+		limitOf(clock, "max-age", "AGE", "the last write is at most `AGE` ago", seconds, up, keys...),
+		limitOf(clock, "min-age", "AGE", "the last write is at least `AGE` ago", seconds, down, keys...),
+		limitOf(0, "max-size", "SIZE", "the value has at most `SIZE` bytes", size, up, keys...),
+		{"value-matches", "RE", "the value matches the regular expression `RE`", keys, func(s *spec, text string) error { return compile(&s.valueMatches, text) }, 0},
 		{"json", "FIELD", "the value is JSON and has `FIELD`, to which min, max and equals apply", keys, func(s *spec, text string) (err error) {
 			if !strings.HasPrefix(text, ".") {
 				text = "." + text
 			}
 			s.field, err = jsonfield.ParsePath(text)
 			return err
-		}},
-		limitOf("min", "N", "the value, or the field of json, is at least `N`", number, down, keys...),
-		limitOf("max", "N", "the value, or the field of json, is at most `N`", number, up, keys...),
+		}, 0},
+		limitOf(digits, "min", "N", "the value, or the field of json, is at least `N`", amount, down, keys...),
+		limitOf(digits, "max", "N", "the value, or the field of json, is at most `N`", amount, up, keys...),
 		{"equals", "VALUE", "the value, or the field of json, is `VALUE`", keys, func(s *spec, text string) error {
 			s.equals = text
 			return nil
-		}},
-		{"dataset", "", "the value is a data set", keys, nil},
-		{"value", "", "show the value, and export it if it is a number", keys, nil},
-		{"held", "", "the lock is held", locks, nil},
-		{"free", "", "the lock is free", locks, nil},
-		limitOf("held-max", "TIME", "the same holder has the lock for at most `TIME`", seconds, up, locks...),
-		{"holder", "RE", "the holder matches the regular expression `RE`", locks, func(s *spec, text string) error { return compile(&s.holder, text) }},
-		{"changes-max", "N/TIME", "at most `N/TIME` changes: of the value, or of the lock's holder", both, func(s *spec, text string) (err error) {
+		}, 0},
+		{"dataset", "", "the value is a data set", keys, nil, 0},
+		{"value", "", "show the value, and export it if it is a number", keys, nil, digits},
+		{"held", "", "the lock is held", locks, nil, 0},
+		{"free", "", "the lock is free", locks, nil, 0},
+		limitOf(memory|clock, "held-max", "TIME", "the same holder has the lock for at most `TIME`", seconds, up, locks...),
+		{"holder", "RE", "the holder matches the regular expression `RE`", locks, func(s *spec, text string) error { return compile(&s.holder, text) }, 0},
+		{"changes-max", "N/TIME", "at most `N/TIME` changes: of the value, or of the lock's holder", all, func(s *spec, text string) (err error) {
 			s.changes, err = parseRate(text)
 			return err
-		}},
-		limitOf("fence-ahead", "TIME", "the version, a lock's fencing token, is at most `TIME` ahead of this machine's clock", seconds, up, both...),
-		limitOf("count-min", "N", "at least `N` keys match", number, down, aMatch),
-		limitOf("count-max", "N", "at most `N` keys match", number, up, aMatch),
-		limitOf("rtt", "TIME", "a round trip to the store takes at most `TIME`", seconds, up, aBroker),
-		limitOf("skew", "TIME", "this machine's clock and the store's differ by at most `TIME`", seconds, up, aBroker),
-		limitOf("cert-expires", "TIME", "the certificates are valid for at least `TIME`", seconds, down, aBroker),
-		limitOf("token-expires", "TIME", "the service-account token is valid for at least `TIME`", seconds, down, aBroker),
+		}, memory},
+		limitOf(0, "fence-ahead", "TIME", "the version, a lock's fencing token, is at most `TIME` ahead of this machine's clock", seconds, up, all...),
+		limitOf(0, "count-min", "N", "at least `N` keys match", amount, down, aMatch),
+		limitOf(0, "count-max", "N", "at most `N` keys match", amount, up, aMatch),
+		limitOf(0, "rtt", "TIME", "a round trip to the store takes at most `TIME`", seconds, up, aBroker),
+		limitOf(clock, "skew", "TIME", "this machine's clock and the store's differ by at most `TIME`", seconds, up, aBroker),
+		limitOf(0, "cert-expires", "TIME", "the certificates are valid for at least `TIME`", seconds, down, aBroker),
+		limitOf(0, "token-expires", "TIME", "the service-account token is valid for at least `TIME`", seconds, down, aBroker),
 	}
 }
 
@@ -129,7 +148,7 @@ func conditions() []condition {
 const (
 	seconds = "s"
 	size    = "B"
-	number  = ""
+	amount  = ""
 )
 
 // A direction is where a limit lies.
@@ -141,7 +160,7 @@ const (
 	down                  // a smaller value is worse
 )
 
-func limitOf(name, value, usage, unit string, way direction, on ...string) condition {
+func limitOf(needs need, name, value, usage, unit string, way direction, on ...string) condition {
 	return condition{name, value, usage, on, func(s *spec, text string) error {
 		l, err := parseLimit(text, unit, way)
 		if err != nil {
@@ -152,7 +171,7 @@ func limitOf(name, value, usage, unit string, way direction, on ...string) condi
 		}
 		s.limits[name] = l
 		return nil
-	}}
+	}, needs}
 }
 
 func compile(re **regexp.Regexp, text string) (err error) {
@@ -163,42 +182,40 @@ func compile(re **regexp.Regexp, text string) (err error) {
 // parseLimit parses "CRITICAL" or "WARNING,CRITICAL".
 func parseLimit(text, unit string, way direction) (l limit, err error) {
 	warning, critical, both := strings.Cut(text, ",")
-	l = limit{warning: math.NaN(), warningText: strings.TrimSpace(warning), text: strings.TrimSpace(critical)}
 	if !both {
-		l.warningText, l.text = "", strings.TrimSpace(text)
+		warning, critical = "", text
 	}
-	if l.critical, err = parseAmount(l.text, unit); err != nil {
+	l = limit{warns: both, warningText: strings.TrimSpace(warning), text: strings.TrimSpace(critical)}
+	if l.critical, err = parseAmount(l.text, unit); err != nil || !both {
 		return l, err
 	}
-	if both {
-		if l.warning, err = parseAmount(l.warningText, unit); err != nil {
-			return l, err
-		}
+	if l.warning, err = parseAmount(l.warningText, unit); err != nil {
+		return l, err
 	}
-	if way == up && l.warning > l.critical || way == down && l.warning < l.critical {
+	if order := l.warning.compare(l.critical); way == up && order > 0 || way == down && order < 0 {
 		return l, fmt.Errorf("%.64q: the first limit warns, so it must be reached before the second", text)
 	}
 	return l, nil
 }
 
-func parseAmount(text, unit string) (float64, error) {
+func parseAmount(text, unit string) (number, error) {
 	switch unit {
 	case seconds:
 		d, err := parseTime(text)
 		if err == nil && d < 0 {
 			err = fmt.Errorf("%.32q: must not be negative", text)
 		}
-		return d.Seconds(), err
+		return numberOf(d.Seconds()), err
 	case size:
 		n, err := config.ParseSize(text)
 		if err != nil {
 			err = fmt.Errorf("%.32q: %w", text, err)
 		}
-		return float64(n), err
+		return numberOf(float64(n)), err
 	}
 	n, ok := parseNumber(text)
 	if !ok {
-		return 0, fmt.Errorf("%.32q: expected a number", text)
+		return n, fmt.Errorf("%.32q: expected a number", text)
 	}
 	return n, nil
 }
@@ -234,16 +251,18 @@ func parseRate(text string) (r rate, err error) {
 	if r.within <= 0 || r.within > maxWithin {
 		return r, fmt.Errorf("%.32q: the time must be at most 7d", text)
 	}
-	l, err := parseLimit(numbers, number, up)
+	l, err := parseLimit(numbers, amount, up)
 	if err != nil {
 		return r, err
 	}
-	if l.critical < 0 || l.critical > maxChanges || l.critical != math.Trunc(l.critical) || l.warning < 0 || l.warning != math.Trunc(l.warning) && !math.IsNaN(l.warning) {
-		return r, fmt.Errorf("%.32q: expected a whole number of at most %d changes", text, maxChanges)
+	for _, n := range []float64{l.critical.float, l.warning.float} {
+		if n < 0 || n > maxChanges || n != math.Trunc(n) {
+			return r, fmt.Errorf("%.32q: expected a whole number of at most %d changes", text, maxChanges)
+		}
 	}
-	r.warning, r.critical = -1, int(l.critical)
-	if !math.IsNaN(l.warning) {
-		r.warning = int(l.warning)
+	r.warning, r.critical = -1, int(l.critical.float)
+	if l.warns {
+		r.warning = int(l.warning.float)
 	}
 	return r, nil
 }
@@ -259,6 +278,8 @@ func (s *spec) set(c condition, text string) error {
 		s.conditions = make(map[string]bool)
 	}
 	s.conditions[c.name] = true
+	s.required |= c.needs
+	s.onKeys = s.onKeys || slices.Contains(c.on, aKey)
 	return nil
 }
 
@@ -272,17 +293,19 @@ func (s *spec) check() error {
 	for _, pair := range [][2]string{{"min", "max"}, {"min-age", "max-age"}, {"count-min", "count-max"}} {
 		least, below := s.limits[pair[0]]
 		most, above := s.limits[pair[1]]
-		if below && above && least.critical > most.critical {
+		if below && above && least.critical.compare(most.critical) > 0 {
 			return fmt.Errorf("%s %s together with %s %s: no number is both", pair[0], least.text, pair[1], most.text)
 		}
 	}
-	if _, ok := glob.Parse(s.match); !ok {
-		return fmt.Errorf("match %.64q: [ without ]", s.match)
+	if s.kind == aMatch {
+		if _, ok := glob.Parse(s.target); !ok {
+			return fmt.Errorf("match %.64q: [ without ]", s.target)
+		}
 	}
-	if s.conditions["missing"] && s.kind() == aKey && len(s.conditions) > 1 {
+	if s.conditions["missing"] && len(s.conditions) > 1 {
 		return errors.New("missing: a missing key has no value, so no other condition can hold")
 	}
-	if s.kind() == aBroker && len(s.conditions) == 0 {
+	if s.kind == aBroker && len(s.conditions) == 0 {
 		return errors.New("nothing to check: expected key, lock or match, or a condition on the broker such as rtt")
 	}
 	return nil
@@ -293,31 +316,10 @@ func (s *spec) describe() string {
 	switch {
 	case s.name != "":
 		return s.name
-	case s.lock != "":
-		return "lock " + format.Escape(s.lock)
-	case s.match != "":
-		return "match " + format.Escape(s.match)
-	case s.key != "":
-		return format.Escape(s.key)
+	case s.kind == aBroker:
+		return aBroker
+	case s.kind == aKey:
+		return format.Escape(s.target)
 	}
-	return aBroker
+	return s.kind + " " + format.Escape(s.target)
 }
-
-// needsHistory returns a condition that a single look cannot decide, or "".
-func (s *spec) needsHistory() string {
-	for _, name := range []string{"held-max", "changes-max"} {
-		if s.conditions[name] {
-			return name
-		}
-	}
-	return ""
-}
-
-// needsClock reports whether a check depends on the store's clock. metrics is set if the series of the check
-// are wanted: they have its age.
-func (s *spec) needsClock(metrics bool) bool {
-	return s.wantsAge() || s.conditions["held-max"] || s.conditions["skew"] || metrics && s.target() != ""
-}
-
-// wantsAge reports whether the verdict depends on the age.
-func (s *spec) wantsAge() bool { return s.conditions["max-age"] || s.conditions["min-age"] }

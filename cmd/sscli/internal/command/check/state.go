@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/sscli/sscli/format"
@@ -24,10 +26,12 @@ type history struct {
 // A past is what earlier runs found out about a check.
 type past struct {
 	State   state       `json:"state"`
-	Since   time.Time   `json:"since"`             // since when the check is in this state
+	Since   time.Time   `json:"since,omitzero"`    // since when the check is in this state
 	Holder  string      `json:"holder,omitempty"`  // of a lock, escaped; empty = free
 	Last    string      `json:"last,omitempty"`    // of a lock: its last holder, escaped
-	Held    time.Time   `json:"held,omitzero"`     // since when this holder was seen
+	Held    time.Time   `json:"held,omitzero"`     // since when this holder or version was seen
+	After   time.Time   `json:"after,omitzero"`    // when it was another one; zero = not known
+	Looked  time.Time   `json:"looked,omitzero"`   // of the last run that read the key
 	Version string      `json:"version,omitempty"` // of the key
 	Changes []time.Time `json:"changes,omitempty"` // times of runs that found a change, the newest last
 }
@@ -37,7 +41,14 @@ const maxState = 64 << 20 // size of a state file, in bytes
 // readHistory reads a state file. A missing file is an empty history. A file with anything else is an error: it
 // would be replaced.
 func readHistory(name string) (h history, err error) {
-	h.Checks = make(map[string]past)
+	defer func() {
+		if err != nil {
+			h = history{}
+		}
+		if h.Checks == nil {
+			h.Checks = make(map[string]past)
+		}
+	}()
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,7 +62,6 @@ func readHistory(name string) (h history, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.Checks = nil
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	err = in.Decode(&h)
@@ -82,20 +92,25 @@ func (h history) write(name string) error {
 }
 
 // id returns the name of a check in a history. s.context is that of its view.
-func (s *spec) id() string { return s.context + "\x00" + s.kind() + "\x00" + s.describe() }
+func (s *spec) id() string {
+	if s.of != nil {
+		return s.of.id() + "\x00" + format.Escape(s.target)
+	}
+	return s.context + "\x00" + s.kind + "\x00" + s.describe()
+}
 
-// before adds what earlier runs found to what this run saw.
+// before adds what earlier runs found to what this run saw of a key, and records it.
 func (h history) before(s *spec, k *seen, now time.Time) {
-	p := h.Checks[s.id()]
-	known := !p.Held.IsZero() // an earlier run read the key
-	if k == nil || !k.read || k.err != nil {
+	if !k.read || k.err != nil {
 		return
 	}
+	p := h.Checks[s.id()]
+	known := !p.Held.IsZero() // an earlier run read the key
 	k.changes = p.Changes
-	k.since = p.Held
+	k.since, k.after = p.Held, p.After
 	changed := p.Version != k.versionText()
 	counts := changed
-	if k.last = p.Last; s.kind() == aLock {
+	if k.last = p.Last; s.kind == aLock {
 		changed = p.Holder != k.holderText()
 		counts = k.found && p.Last != k.holderText() // a lock changes hands when another takes it
 		if k.found {
@@ -103,27 +118,44 @@ func (h history) before(s *spec, k *seen, now time.Time) {
 		}
 	}
 	if !known || changed {
-		k.since = now
+		k.since, k.after = now, p.Looked
 	}
 	if known && counts {
 		k.changes = append(k.changes, now)
 		k.changes = k.changes[max(0, len(k.changes)-maxChanges-1):]
 	}
+	h.keep(s, k, now)
 }
 
-// after records a verdict, and says since when the check is in its state.
-func (h history) after(v *verdict, k *seen, now time.Time) {
+// keep records what was seen of a key.
+func (h history) keep(s *spec, k *seen, now time.Time) {
+	p := h.Checks[s.id()]
+	p.Holder, p.Version, p.Held, p.After, p.Looked, p.Changes = "", k.versionText(), k.since, k.after, now, k.changes
+	if s.kind == aLock {
+		p.Holder, p.Last = k.holderText(), k.last
+	}
+	h.Checks[s.id()] = p
+}
+
+// forget removes the keys that a pattern no longer finds.
+func (h history) forget(s *spec, found map[string]*spec) {
+	if !s.readsEach() {
+		return
+	}
+	kept := make(map[string]bool)
+	for _, one := range found {
+		kept[one.id()] = true
+	}
+	maps.DeleteFunc(h.Checks, func(id string, _ past) bool { return strings.HasPrefix(id, s.id()+"\x00") && !kept[id] })
+}
+
+// judged records a verdict, and says since when the check is in its state.
+func (h history) judged(v *verdict, now time.Time) {
 	p, known := h.Checks[v.spec.id()]
-	if !known || p.State != v.state {
+	if !known || p.Since.IsZero() || p.State != v.state {
 		p.State, p.Since = v.state, now
 	}
 	v.since = p.Since
-	if k != nil && k.read && k.err == nil {
-		p.Holder, p.Version, p.Held, p.Changes = "", k.versionText(), k.since, k.changes
-		if v.spec.kind() == aLock {
-			p.Holder, p.Last = k.holderText(), k.last
-		}
-	}
 	h.Checks[v.spec.id()] = p
 }
 
