@@ -144,6 +144,41 @@ func TestActionFails(t *testing.T) {
 	}
 }
 
+// TestActionLogin: a later step has the CA and the token of a server with the login of a cluster, and rules apply. Rules
+// without a login, which would allow everything, are refused.
+func TestActionLogin(t *testing.T) {
+	t.Parallel()
+	j := newJob(t)
+	j.vars["PATH"] = filepath.Dir(build(t)) + ":" + os.Getenv("PATH")
+	j.vars["SSCLI_POLICY"] = "../testcontainers/testdata/policy.yaml"
+	if out, err := j.step("start"); err == nil || !strings.Contains(out, "policy without users") {
+		t.Errorf("rules without a login: %v, %s", err, out)
+	}
+	maps.Copy(j.vars, map[string]string{"SSCLI_TLS": "true", "SSCLI_SAT_AUDIENCE": "aio-internal"})
+	if out, err := j.step("start"); err != nil {
+		t.Fatalf("%v, %s", err, out)
+	}
+	env := j.wrote("GITHUB_ENV")
+	if env["AIO_MQTT_USE_TLS"] != "true" || !strings.HasPrefix(env["SSCLI_URL"], "mqtts://") {
+		t.Errorf("%q", env)
+	}
+	for login, want := range map[string]string{"AIO_": "not authorized", "": "CONNACK 0x86"} {
+		later := exec.Command(filepath.Join(filepath.Dir(build(t)), "sscli"), "get", "setpoint")
+		later.Env = append(os.Environ(), "AIO_TLS_CA_FILE="+env["AIO_TLS_CA_FILE"])
+		for name, value := range env {
+			if login != "" && strings.HasPrefix(name, login) || name == "SSCLI_URL" {
+				later.Env = append(later.Env, name+"="+value)
+			}
+		}
+		if out, err := later.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("with %q: %v, %s, want %s", login, err, out, want)
+		}
+	}
+	if out, err := j.step("log"); err != nil {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
 // TestActionTwice: a second start cannot have the address of a server that runs, but another one, and the last step ends
 // all servers.
 func TestActionTwice(t *testing.T) {
@@ -206,7 +241,7 @@ func TestActionInputs(t *testing.T) {
 		t.Fatalf("%+v", action)
 	}
 	for name, value := range action.Runs.Steps[0].Env {
-		input := strings.ToLower(strings.TrimPrefix(name, "SSCLI_"))
+		input := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "SSCLI_")), "_", "-")
 		if action.Inputs[input] == nil || value != "${{ inputs."+input+" }}" || input != "do" && !strings.Contains(string(script), "${"+name) && !strings.Contains(string(script), "$"+name) {
 			t.Errorf("%s: %s, which the script does not read, or there is no input", name, value)
 		}

@@ -4,8 +4,8 @@
 #	action.sh start    install sscli, start sscli serve in the background, and wait until it is ready
 #	action.sh log      print the log of each server that was started, and end it
 #
-# The variables SSCLI_VERSION, SSCLI_PATH, SSCLI_LISTEN, SSCLI_LOAD, SSCLI_POLICY, SSCLI_USERS, SSCLI_REDIS and
-# SSCLI_CONTROL are the inputs of the action. What later steps need is written to $GITHUB_ENV, $GITHUB_OUTPUT and
+# The variables SSCLI_VERSION, SSCLI_PATH, SSCLI_LISTEN, SSCLI_LOAD, SSCLI_POLICY, SSCLI_USERS, SSCLI_TLS,
+# SSCLI_SAT_AUDIENCE, SSCLI_REDIS and SSCLI_CONTROL are the inputs of the action. What later steps need is written to $GITHUB_ENV, $GITHUB_OUTPUT and
 # $GITHUB_PATH, or without these variables printed as lines NAME=VALUE.
 set -euo pipefail
 
@@ -35,12 +35,20 @@ install_sscli() {
 }
 
 start() {
-	local args=(--listen "${SSCLI_LISTEN:-127.0.0.1:1883}") file url pid urls=1
+	local args=(--listen "${SSCLI_LISTEN:-127.0.0.1:1883}") file url pid urls=1 tls=false ping=()
+	# Without a login, there is no authorization: everything would be allowed.
+	[ -z "${SSCLI_POLICY-}" ] || [ -n "${SSCLI_USERS-}${SSCLI_SAT_AUDIENCE-}" ] ||
+		fail 'policy without users: there is no authorization without a login; set the input users, or sat-audience'
 	while IFS= read -r file; do
 		[ -z "$file" ] || args+=(--load "$file")
 	done <<<"${SSCLI_LOAD-}"
 	[ -z "${SSCLI_POLICY-}" ] || args+=(--policy "$SSCLI_POLICY")
 	[ -z "${SSCLI_USERS-}" ] || args+=(--users "$SSCLI_USERS")
+	if [ "${SSCLI_TLS-false}" = true ]; then
+		tls=true ping=(--ca-file "$dir/login/ca.crt")
+		args+=(--self-signed "$dir/login")
+	fi
+	[ -z "${SSCLI_SAT_AUDIENCE-}" ] || args+=(--sat-audience "$SSCLI_SAT_AUDIENCE" --sat-out "$dir/token")
 	[ -z "${SSCLI_REDIS-}" ] || { args+=(--redis "$SSCLI_REDIS"); urls=$((urls + 1)); }
 	[ -z "${SSCLI_CONTROL-}" ] || { args+=(--control "$SSCLI_CONTROL"); urls=$((urls + 1)); }
 	: >"$dir/urls" # an earlier server has left its URLs
@@ -55,13 +63,21 @@ start() {
 		sleep 0.1
 	done
 	url=$(grep -m 1 '^mqtt' "$dir/urls") || { cat "$log" >&2; fail 'sscli serve is not ready after a minute'; }
-	sscli -u "$url" -q ping -n 1 --alive --wait 30s >/dev/null || { cat "$log" >&2; fail 'the store does not answer'; }
+	sscli -u "$url" "${ping[@]}" -q ping -n 1 --alive --wait 30s >/dev/null || { cat "$log" >&2; fail 'the store does not answer'; }
 	put "${GITHUB_OUTPUT-}" "url=$url"
 	put "${GITHUB_OUTPUT-}" "log=$log"
 	put "${GITHUB_ENV-}" "SSCLI_URL=$url"
 	put "${GITHUB_ENV-}" "AIO_BROKER_HOSTNAME=$(hostname_of "$url")"
 	put "${GITHUB_ENV-}" "AIO_BROKER_TCP_PORT=${url##*:}"
-	put "${GITHUB_ENV-}" AIO_MQTT_USE_TLS=false
+	put "${GITHUB_ENV-}" "AIO_MQTT_USE_TLS=$tls"
+	if [ "$tls" = true ]; then
+		put "${GITHUB_ENV-}" "AIO_TLS_CA_FILE=$dir/login/ca.crt"
+		put "${GITHUB_ENV-}" "SSCLI_CA_FILE=$dir/login/ca.crt"
+	fi
+	if [ -n "${SSCLI_SAT_AUDIENCE-}" ]; then
+		put "${GITHUB_ENV-}" "AIO_SAT_FILE=$dir/token"
+		put "${GITHUB_ENV-}" "SSCLI_SAT_FILE=$dir/token"
+	fi
 	put "${GITHUB_ENV-}" AIO_MQTT_CLEAN_START=true
 	if url=$(grep -m 1 '^redis' "$dir/urls"); then
 		put "${GITHUB_OUTPUT-}" "redis-url=$url"

@@ -40,7 +40,7 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	}
 	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "policy", "attributes", "sat-audience", "sat-jwks", "sat-issuer", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter", "control", "control-insecure"}
 	if !redis {
-		refused = append(refused, "listen-cert", "listen-key", "self-signed", "users")
+		refused = append(refused, "listen-cert", "listen-key", "self-signed", "self-signed-names", "client-files", "users")
 	}
 	for _, name := range refused {
 		if fs.Changed(name) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -34,6 +35,8 @@ import (
 type serveFlags struct {
 	listen, cert, key, clientCA config.Text
 	selfSigned                  config.Text
+	selfSignedNames             []string
+	clientFiles                 config.Text
 	ws                          config.Text
 	wsOrigins                   []string
 	login                       accounts.Login
@@ -61,7 +64,8 @@ CMD; Ctrl-Z stops CMD and the server, and fg continues both.
 
 --self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
 clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates in
-DIR that are still valid are used again.
+DIR that are still valid are used again. --client-files 0644 lets the clients of other
+users read these files and the token.
 
 --users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience accepts
 service-account tokens signed with --sat-key. serve writes such a token to --sat-out, and
@@ -161,6 +165,8 @@ func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error 
 func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 means any free port (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
 	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are created if they are missing")
+	fs.StringSliceVar(&f.selfSignedNames, "self-signed-names", nil, "`NAMES` of hosts that the certificate of --self-signed must have, separated by commas, such as a service's")
+	fs.Var(&f.clientFiles, "client-files", "`MODE` or MODE:GROUP, such as 0640:1000, of the files that clients need: the CA, client certificate and key of --self-signed, and the token")
 	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
@@ -225,6 +231,9 @@ func (f serveFlags) hasLogin() bool {
 // certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
 // certificates.
 func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error {
+	if len(f.selfSignedNames) > 0 && f.selfSigned == "" {
+		return fault.Usagef("--self-signed-names without --self-signed: the names are for its certificate")
+	}
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
 		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: use one or the other")
 	}
@@ -235,7 +244,7 @@ func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error
 	var err error
 	switch {
 	case f.selfSigned != "":
-		made := certs.SelfSigned{Dir: string(f.selfSigned), Names: certs.ServerNames(string(f.listen)), Now: time.Now()}
+		made := certs.SelfSigned{Dir: string(f.selfSigned), Names: append(certs.ServerNames(string(f.listen)), f.selfSignedNames...), Now: time.Now()}
 		if pair, err = made.Prepare(ctx); err != nil {
 			return fault.Usagef("--self-signed: %w", err)
 		}
@@ -294,10 +303,13 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return startError(a, o, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	f.warnExposed(a, tokens.File())
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err
 	}
+	if err := f.shareFiles(tokens.File()); err != nil {
+		return fault.Usagef("--client-files: %w", err)
+	}
+	f.warnExposed(a, tokens.File())
 	policies.Watch(server, len(args) == 0)
 	steered, control, err := startControl(server, string(f.control), f.login.None || f.controlInsecure, f.opener(o, server))
 	if err != nil {
@@ -381,13 +393,47 @@ func startError(a *app.App, o emulator.Options, err error) error {
 	return &fault.UsageError{Err: err, Hint: hint}
 }
 
+// shareFiles sets the mode and the group of the files that clients need, as --client-files says. token is the file of
+// --sat-out, which keeps both when it is replaced. The directory of --self-signed can then be searched by the same users.
+func (f serveFlags) shareFiles(token string) error {
+	if f.clientFiles == "" {
+		return nil
+	}
+	text, group, hasGroup := strings.Cut(string(f.clientFiles), ":")
+	mode, err := strconv.ParseUint(text, 8, 9)
+	gid := -1
+	if hasGroup && err == nil {
+		gid, err = strconv.Atoi(group)
+	}
+	if err != nil || mode&0o400 == 0 {
+		return fmt.Errorf("%.32q: expected a mode with 4 for the owner, and perhaps the number of a group, such as 0644 or 0640:1000", f.clientFiles)
+	}
+	names := []string{token}
+	if dir := string(f.selfSigned); dir != "" {
+		names = append(names, filepath.Join(dir, "ca.crt"), filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key"), dir)
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		mode := os.FileMode(mode)
+		if name == string(f.selfSigned) {
+			mode |= mode&0o444>>2 | 0o700
+		}
+		if err := errors.Join(os.Chown(name, -1, gid), os.Chmod(name, mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // warnExposed prints a warning for each file with secrets that other users may read. token is the file
 // of --sat-out.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
-		if files.Exposed(secret.file) {
+		if files.Exposed(secret.file) && (secret.flag != "--sat-out" || f.clientFiles == "") {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), a.Hint(suggest.Run("chmod", "600", secret.file)))
 		}
 	}
