@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
@@ -59,7 +60,8 @@ func (f *tokenFile) write(content string) {
 	if f.links {
 		err = errors.Join(err, os.Symlink(version, link), os.Rename(link, filepath.Join(f.dir, "..data")))
 	} else {
-		err = errors.Join(err, os.Rename(filepath.Join(f.dir, version, "token"), f.name))
+		// A session may be reading the file.
+		err = errors.Join(err, files.RetryBusy(func() error { return os.Rename(filepath.Join(f.dir, version, "token"), f.name) }))
 	}
 	if err != nil {
 		f.t.Fatal(err)

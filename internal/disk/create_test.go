@@ -65,6 +65,9 @@ func TestCreateLinked(t *testing.T) {
 	if err := errors.Join(os.Mkdir(there, 0o700), os.Symlink(filepath.Join("there", "store.db"), link)); err != nil {
 		t.Skip(err)
 	}
+	if _, err := os.Lstat(link); err != nil {
+		t.Skip("this system has no symbolic links: it says that it made one, but", err)
+	}
 	kept(t, link)
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if want := []string{filepath.Join(there, "store.db")}; err != nil || !slices.Equal(left, want) {

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // TestPasswordFileAway: once the broker was asked, a password file that is away for a moment is tried again, as a
@@ -23,7 +24,7 @@ func TestPasswordFileAway(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(password, []byte(text), 0o600); err != nil {
+		if err := files.RetryBusy(func() error { return os.WriteFile(password, []byte(text), 0o600) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestPasswordFileAway(t *testing.T) {
 		}
 	}
 	await("trying again")
-	if err := os.Remove(password); err != nil {
+	if err := files.RetryBusy(func() error { return os.Remove(password) }); err != nil { // it may be being read
 		t.Fatal(err)
 	}
 	await("open " + password)
