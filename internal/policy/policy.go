@@ -275,6 +275,8 @@ func (e *Entry) setTopic() {
 		case strings.Contains(l, tokenStart):
 			if parts, why = parseParts(l); why == "" && len(parts) > 1 {
 				why = fmt.Sprintf("the level %q: a token must be a whole level", l)
+			} else if why != "" {
+				parts = []part{{text: l}} // each level has a part
 			}
 		}
 		if why != "" && e.never == "" {
