@@ -97,6 +97,16 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// isAnswer reports whether an event comes from a request of the watch itself, as opposed to a notification or a change
+// of the connection.
+func (e Event) isAnswer() bool {
+	switch e.Kind {
+	case EventInitial, EventFound, EventGap, EventResync, EventError:
+		return true
+	}
+	return false
+}
+
 // changed returns the time of the change that a notification announces, or an earlier time. It returns
 // the time in the version, or the time of arrival if that is earlier, because the store's or a writer's
 // clock may be ahead. For a notification without a version it returns the start of the Unix epoch.

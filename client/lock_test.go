@@ -171,7 +171,7 @@ func TestLockOldNews(t *testing.T) {
 		tell := func(e Event) {
 			e.Key = "l"
 			r := receiver{s: s, connSeq: s.connSeq}
-			r.deliver(s.routes[e.Key], e)
+			r.deliver(s.routes[e.Key].watches, e)
 			r.drained()
 			synctest.Wait()
 		}
@@ -180,7 +180,7 @@ func TestLockOldNews(t *testing.T) {
 		old, _ = wire.ParseVersion(fmt.Sprintf("%d:%d:%s", old.Wall, old.Counter, old.Node))
 		// Without a base version, the lock's watch cannot recognize the old notification.
 		l.w.mu.Lock()
-		l.w.keys["l"].base = wire.Version{}
+		l.w.keys["l"].news().base = wire.Version{}
 		l.w.mu.Unlock()
 		tell(Event{Kind: EventSet, Value: []byte("other"), HasValue: true, Version: old})
 		tell(Event{Kind: EventDelete, Version: old})

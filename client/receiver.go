@@ -91,10 +91,14 @@ func (r *receiver) notification(key string, m *mqtt.Publication) {
 		return // not from the store, which never retains notifications
 	}
 	r.s.mu.Lock()
-	watches := r.s.routes[key]
+	g := r.s.routes[key]
+	var watches []*Watch
+	if g != nil {
+		watches = g.watches
+	}
 	r.s.mu.Unlock()
 	if len(watches) > 0 {
-		r.deliver(watches, newEvent(key, m, r.at))
+		r.deliver(watches, newEvent(key, m, r.at)) // not g.key: the event of a key that was let go keeps no registration
 	}
 }
 

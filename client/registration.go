@@ -15,19 +15,31 @@ import (
 // A registration is the state of one watched key on the current connection: whether the store
 // sends notifications for the key, and which requests its watches still need.
 type registration struct {
-	key      string
-	watches  []*Watch
-	state    regState
-	renew    bool // register again, for an audit
-	readers  []*Watch
-	auditors []*Watch
-	request  *keyRequest   // the request in flight; at most one, so that requests keep their order
-	queued   bool          // in watcher.queue
-	stopped  []func(error) // called when the registration has ended
+	key     string
+	watches []*Watch // never changed in place; Session.mu is held when it is replaced
+	state   regState
+	renew   bool        // register again, for an audit
+	queued  bool        // in watcher.queue
+	request *keyRequest // the request in flight; at most one, so that requests keep their order
+	todo    *todo       // see needs; nil = nothing
+}
+
+// A todo says what must still be done for a key.
+type todo struct {
+	readers, auditors []*Watch      // the watches that need a GET
+	stopped           []func(error) // called when the registration has ended
+}
+
+// needs returns what must still be done for the key.
+func (g *registration) needs() *todo {
+	if g.todo == nil {
+		g.todo = &todo{}
+	}
+	return g.todo
 }
 
 // regState says whether the key is registered at the store, as far as the watcher knows.
-type regState int
+type regState uint8
 
 const (
 	regNone    regState = iota
@@ -79,41 +91,54 @@ func (g *registration) next() *keyRequest {
 	case g.state != regConfirmed || g.renew:
 		g.renew = false
 		return &keyRequest{of: g, op: opRegister, command: keyNotify(g.key)}
-	case len(g.readers)+len(g.auditors) > 0:
-		q := &keyRequest{of: g, op: opRead, command: Get(g.key), readers: g.readers, auditors: g.auditors}
-		g.readers, g.auditors = nil, nil
+	case len(g.needs().readers)+len(g.needs().auditors) > 0:
+		q := &keyRequest{of: g, op: opRead, command: Get(g.key), readers: g.todo.readers, auditors: g.todo.auditors}
+		g.todo.readers, g.todo.auditors = nil, nil
 		return q
 	}
+	g.todo = nil
 	return nil
 }
 
-// remove removes a watch from the key. It reports whether the watch was waiting for an audit of
+// unregister removes a watch from a key. It reports whether the watch was waiting for an audit of
 // the key.
-func (g *registration) remove(w *Watch) (audited bool) {
-	is := func(other *Watch) bool { return other == w }
-	audited = slices.ContainsFunc(g.auditors, is)
-	if q := g.request; q != nil {
-		audited = audited || slices.ContainsFunc(q.auditors, is)
-		q.readers, q.auditors = slices.DeleteFunc(q.readers, is), slices.DeleteFunc(q.auditors, is)
+func (v *watcher) unregister(g *registration, w *Watch) (audited bool) {
+	without := func(watches []*Watch) []*Watch {
+		left := slices.DeleteFunc(watches, func(other *Watch) bool { return other == w })
+		w.want.asked -= len(watches) - len(left)
+		return left
 	}
-	g.watches = slices.DeleteFunc(g.watches, is)
-	g.readers = slices.DeleteFunc(g.readers, is)
-	g.auditors = slices.DeleteFunc(g.auditors, is)
+	t := g.needs()
+	auditors := len(t.auditors)
+	t.readers, t.auditors = without(t.readers), without(t.auditors)
+	audited = len(t.auditors) < auditors
+	if q := g.request; q != nil {
+		auditors = len(q.auditors)
+		q.readers, q.auditors = without(q.readers), without(q.auditors)
+		audited = audited || len(q.auditors) < auditors
+	}
+	var left []*Watch
+	if len(g.watches) > 1 {
+		left = slices.DeleteFunc(slices.Clone(g.watches), func(other *Watch) bool { return other == w })
+	}
+	v.s.mu.Lock()
+	g.watches = left
+	v.s.mu.Unlock()
 	return audited
 }
 
 // reset clears a registration whose connection was lost.
 func (g *registration) reset() {
 	g.state, g.renew, g.queued, g.request = regNone, false, false, nil
-	g.readers, g.auditors = nil, nil
+	g.needs().readers, g.needs().auditors = nil, nil
 	g.notifyStopped(nil)
 }
 
 // notifyStopped calls each function in g.stopped once. err is nil if the registration has certainly
 // ended.
 func (g *registration) notifyStopped(err error) {
-	stopped := g.stopped
-	g.stopped = nil
+	stopped := g.needs().stopped
+	g.todo.stopped = nil
 	for _, f := range stopped {
 		f(err)
 	}
@@ -122,10 +147,61 @@ func (g *registration) notifyStopped(err error) {
 // maxKeyRequests is the maximum number of a watcher's requests in flight.
 const maxKeyRequests = 256
 
-// wantRead queues a GET of a key for a watch.
-func (v *watcher) wantRead(g *registration, w *Watch) {
-	g.readers = append(g.readers, w)
-	v.enqueue(g)
+// maxAnswers is how many answers a watch requests before its consumer takes them.
+const maxAnswers = 16384
+
+// wanted holds the keys that a watch must read, to know their state, and those that it must audit.
+type wanted struct {
+	reads, audits []*registration
+	asked         int // requested and not answered
+}
+
+// ask requests what a watch wants to read, as far as its consumer keeps pace: a watch may have more keys
+// than the memory has room for their values, and its first events must not wait for its last keys.
+func (v *watcher) ask(w *Watch) {
+	if v.conn == nil {
+		return
+	}
+	answers := int(w.answers.Load())
+	if answers >= maxAnswers/2 {
+		w.answerJoin(nil) // or nobody would consume
+	}
+	want := &w.want
+	for want.asked+answers < maxAnswers {
+		if len(want.reads) == 0 && len(w.named) > 0 {
+			key := w.named[0]
+			w.named = w.named[1:]
+			if w.addNamed(key) {
+				want.reads = append(want.reads, v.register(key, w))
+			} else {
+				v.countRead(w)
+			}
+			continue
+		}
+		next := &want.reads
+		if len(want.reads) == 0 {
+			next = &want.audits
+		}
+		if len(*next) == 0 {
+			return
+		}
+		g := (*next)[0]
+		*next = (*next)[1:]
+		isAudit := next == &want.audits
+		switch {
+		case !slices.Contains(g.watches, w): // the store has refused the key since, or the watch has let it go
+			if isAudit {
+				v.countAudited(w, nil)
+			}
+			continue
+		case isAudit:
+			g.needs().auditors, g.renew = append(g.needs().auditors, w), true
+		default:
+			g.needs().readers = append(g.needs().readers, w)
+		}
+		want.asked++
+		v.enqueue(g)
+	}
 }
 
 // enqueue adds a registration to the queue, so that dispatch looks for its next request.
@@ -151,22 +227,24 @@ func (v *watcher) dispatch() {
 			v.awaiting[q] = struct{}{}
 			q.pause = resendPause
 			v.queueCopy(q)
-		} else if len(g.watches) == 0 && v.keys[g.key] == g {
-			delete(v.keys, g.key)
+		} else if len(g.watches) == 0 && v.s.routes[g.key] == g {
+			v.s.mu.Lock()
+			delete(v.s.routes, g.key)
 			v.shrinkKeys()
+			v.s.mu.Unlock()
 			g.notifyStopped(nil)
 		}
 	}
 }
 
-// shrinkKeys gives up memory once most keys are no longer watched.
+// shrinkKeys gives up memory once most keys are no longer watched. It requires Session.mu.
 func (v *watcher) shrinkKeys() {
-	if len(v.keys) >= v.most/4 {
+	if len(v.s.routes) >= v.most/4 {
 		return
 	}
 	v.shed = v.shed || v.most > manyKeys
-	v.keys = shrunk(v.keys)
-	v.most = len(v.keys)
+	v.s.routes = shrunk(v.s.routes)
+	v.most = len(v.s.routes)
 }
 
 // manyKeys is how many keys must have been given up for giveBack to return their memory, and how many may be missing
@@ -279,13 +357,17 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 			return now
 		}
 		for _, w := range q.readers {
+			w.want.asked--
 			if w.sync(g.key, own(), q.sent) {
 				v.countRead(w)
 			}
+			v.ask(w)
 		}
 		for _, w := range q.auditors {
+			w.want.asked--
 			w.compare(g.key, own(), q.sent)
 			v.countAudited(w, nil)
+			v.ask(w)
 		}
 	}
 	g.request = nil
@@ -307,10 +389,11 @@ func (v *watcher) refused(q *keyRequest, err error) {
 			g.state = regNone
 		}
 		for _, w := range slices.Clone(g.watches) {
-			if w.o.Match == "" && (w.joined != nil || len(w.keys) == 1) {
+			if w.o.Match == "" && (w.joined != nil || len(w.keys)+len(w.named) == 1) {
 				v.fail(w, err)
 			} else {
 				v.drop(w, g, err)
+				v.ask(w)
 			}
 		}
 		return
@@ -322,10 +405,12 @@ func (v *watcher) refused(q *keyRequest, err error) {
 	}
 	auditors := q.auditors
 	if q.op == opRegister {
-		auditors, g.auditors = g.auditors, nil
+		auditors, g.needs().auditors = g.needs().auditors, nil
 	}
 	for _, w := range auditors {
+		w.want.asked--
 		v.countAudited(w, err)
+		v.ask(w)
 	}
 	if len(auditors) > 0 && errors.Is(err, context.DeadlineExceeded) {
 		v.s.abandonSilent(v.conn, q.sent) // if this ends the connection, serve calls lost
@@ -341,9 +426,10 @@ func (v *watcher) countRead(w *Watch) {
 	v.checkRead(w)
 }
 
-// checkRead ends the outage or the join of a watch once all of its keys are read.
+// checkRead ends the outage or the join of a watch once all of its keys are read. If not, it asks for them.
 func (v *watcher) checkRead(w *Watch) {
 	if w.unread > 0 {
+		v.ask(w)
 		return
 	}
 	if w.giveUp != nil {
@@ -351,11 +437,9 @@ func (v *watcher) checkRead(w *Watch) {
 		w.giveUp = nil
 	}
 	w.up()
-	if w.joined != nil {
-		if w.o.Audit > 0 {
-			w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.startAudit(w) }) })
-		}
-		w.answerJoin(nil)
+	w.answerJoin(nil)
+	if w.o.Audit > 0 && w.audit == nil && !w.looking {
+		w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.startAudit(w) }) })
 	}
 	for other := range v.watches {
 		if other.unread > 0 && other.joined == nil {
@@ -378,10 +462,9 @@ func (v *watcher) startAudit(w *Watch) {
 	default:
 		w.auditing, w.auditErr = len(w.keys), nil
 		for _, key := range w.sorted() {
-			g := v.keys[key]
-			g.auditors, g.renew = append(g.auditors, w), true
-			v.enqueue(g)
+			w.want.audits = append(w.want.audits, v.s.routes[key])
 		}
+		v.ask(w)
 	}
 }
 

@@ -22,6 +22,7 @@ type Session struct {
 	nonce [8]byte // random; in the correlation data of every request
 
 	notifyTopic []byte          // the prefix of this client's notification topics
+	longest     int             // the length in bytes of the longest key that can be watched
 	properties  []mqtt.Property // the user properties that all requests share
 	wg          sync.WaitGroup  // goroutines and calls that Close waits for; nothing is added once ctx has ended
 
@@ -40,13 +41,13 @@ type Session struct {
 	ownTakeOver      error     // of the last connection that an abandoned CONNECT took over; nil = none
 	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
-	draft            mqtt.Message        // memory for the next request's message
-	deadlineTimer    *time.Timer         // calls endOverdue when the oldest request.alone times out; nil = none
-	connSeq          uint64              // sequence number of the newest connection
-	notify           bool                // the next connection must subscribe to notifications
-	notified         bool                // conn has subscribed to notifications
-	routes           map[string][]*Watch // the watches of each key; the slices are never changed
-	watcher          *watcher            // nil until the first watch
+	draft            mqtt.Message             // memory for the next request's message
+	deadlineTimer    *time.Timer              // calls endOverdue when the oldest request.alone times out; nil = none
+	connSeq          uint64                   // sequence number of the newest connection
+	notify           bool                     // the next connection must subscribe to notifications
+	notified         bool                     // conn has subscribed to notifications
+	routes           map[string]*registration // the keys that are watched or must be unregistered; the watcher changes it, and reads it without mu
+	watcher          *watcher                 // nil until the first watch
 }
 
 // Dial returns a session that is connected: it calls [New] and [Session.Connect].
@@ -77,13 +78,14 @@ func New(o Options) (*Session, error) {
 		o:           o,
 		clock:       wire.NewClock(uuid.NewString(), time.Now),
 		notifyTopic: []byte(wire.NotifyTopic(o.ClientID, "")),
+		longest:     wire.MaxNotifyKey(o.ClientID),
 		properties: []mqtt.Property{
 			{Name: wire.PropSource, Value: o.ClientID},
 			{Name: wire.PropProtocol, Value: wire.ProtocolVersion},
 			{Name: wire.PropPartition, Value: o.ClientID},
 		},
 		dialing: make(chan struct{}, 1),
-		routes:  make(map[string][]*Watch),
+		routes:  make(map[string]*registration),
 	}
 	rand.Read(s.nonce[:]) // never returns an error
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sscli/sscli/internal/wire"
 )
 
 // DefaultBuffer is how many unconsumed events a Watch keeps by default.
@@ -17,7 +15,9 @@ const DefaultBuffer = 65536
 
 // WatchOptions are the options of [Session.Watch].
 type WatchOptions struct {
-	Buffer   int           // maximum number of unconsumed events; 0 = DefaultBuffer
+	// Buffer is the maximum number of unconsumed changes; 0 = DefaultBuffer. The states of keys that the watch
+	// reads do not count: it reads no more than [Watch.Next] takes.
+	Buffer   int
 	RetryFor time.Duration // how long to try to reconnect after the connection is lost; 0 = forever
 
 	// Match is a pattern, as for [Scan]. The watch includes the keys that match when it begins. At
@@ -55,21 +55,24 @@ type Watch struct {
 	v *watcher
 	o WatchOptions
 
-	mu      sync.Mutex
-	keys    map[string]*watchedKey // once the watch has joined, only the watcher adds and removes keys
-	ready   bool                   // all keys have been read once
-	proven  time.Time              // all changes before this time were announced to the watch; see advance
-	connSeq uint64                 // the connection whose notifications count
-	queue   [][]Event              // events after those in batch, in parts of at most partEvents
-	spare   []Event                // memory of the last consumed part, for reuse; nil = none
-	err     error
-	wake    chan struct{} // wakes the consumer; capacity 1
-	outage  bool          // the connection was lost, and not all keys have been read since
-	trouble error         // the newest error of the outage; nil while the watch is up
+	mu       sync.Mutex
+	keys     map[string]*watchedKey // once the watch has joined, only the watcher adds and removes keys
+	ready    bool                   // all keys that the watch begins with have been read
+	proven   time.Time              // all changes before this time were announced to the watch; see advance
+	connSeq  uint64                 // the connection whose notifications count
+	queue    [][]Event              // events after those in batch, in parts of at most partEvents
+	refused  map[string]int         // keys that match and cannot be watched, with the last search that listed them
+	withheld int                    // events that all keys hold back
+	spare    []Event                // memory of the last consumed part, for reuse; nil = none
+	err      error
+	wake     chan struct{} // wakes the consumer; capacity 1
+	outage   bool          // the connection was lost, and not all keys have been read since
+	trouble  error         // the newest error of the outage; nil while the watch is up
 
 	stopLooking context.CancelFunc // ends the search for keys
 
-	held atomic.Int64 // events in queue and in batch[next:]
+	// Numbers of events in queue and in batch[next:]: changes, and answers to the watch's own requests.
+	held, answers atomic.Int64
 
 	// Owned by the consumer.
 	batch []Event // the part being consumed
@@ -78,16 +81,23 @@ type Watch struct {
 	// Owned by the watcher.
 	joined   chan error // receives the outcome of the join; nil once it was sent
 	deadline time.Time  // of the join; zero = none
+	named    []string   // keys that the caller named and that are not in keys yet, in order; see ask
 	unread   int        // keys still to be read on this connection
-	auditing int        // keys that the current audit has not compared yet
-	auditErr error      // why the current audit failed; nil = it has not
+	looking  bool       // the first search for keys has not ended
+	want     wanted
+	most     int      // the largest len(keys) since keys was made
+	alone    []*Watch // the watch; for the keys that no other watch has
+	auditing int      // keys that the current audit has not compared yet
+	auditErr error    // why the current audit failed; nil = it has not
 	audit    *time.Timer
 	giveUp   *time.Timer // ends the watch after RetryFor; nil while the watch is up, or if RetryFor is 0
 }
 
 // Watch watches keys. It subscribes to notifications, and registers and reads each key. ctx limits
-// the time for these requests; Watch returns when all of them have been answered. The first event of
-// each key is `initial`.
+// the time for these requests; Watch returns when all of them have been answered or, so that there may be any
+// number of keys, when 8,192 keys have been read, or those of the first page of a pattern. The
+// others are read while the caller consumes the events; see WatchOptions.Ready. The first event of each
+// key is `initial`.
 //
 // After its connection is lost, the watch reconnects by itself, unless the broker's reason is
 // permanent ([IsPermanent]). If the store then refuses a key, for example because the client is
@@ -116,15 +126,14 @@ func (s *Session) watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 	if len(keys) == 0 && o.Match == "" {
 		return nil, invalid("no key to watch")
 	}
-	w := &Watch{o: o, keys: make(map[string]*watchedKey, len(keys)), wake: make(chan struct{}, 1)}
-	find := &finder{s: s, w: w, known: make(map[string]int)}
+	w := &Watch{o: o, keys: make(map[string]*watchedKey), wake: make(chan struct{}, 1)}
+	w.alone, w.refused = []*Watch{w}, make(map[string]int)
 	for _, key := range keys {
 		if err := s.checkWatch(key); err != nil {
 			return nil, err
 		}
-		find.known[key] = named
-		w.expect(key, false)
 	}
+	w.named = slices.Compact(slices.Sorted(slices.Values(keys)))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -140,6 +149,7 @@ func (s *Session) watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 	looking, stopLooking := context.WithCancel(s.ctx)
 	w.stopLooking = stopLooking
 	s.mu.Unlock()
+	find := &finder{s: s, w: w}
 	if o.Match != "" {
 		if err := find.begin(ctx); err != nil {
 			w.end(err)
@@ -171,17 +181,10 @@ func (s *Session) watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 
 // checkWatch returns why a key cannot be watched, or nil.
 func (s *Session) checkWatch(key string) error {
-	if longest := wire.MaxNotifyKey(s.o.ClientID); len(key) > longest {
-		return invalid("watch %.32q…: the key has %d bytes, and there are notifications only for keys of at most %d", key, len(key), longest)
+	if len(key) > s.longest {
+		return invalid("watch %.32q…: the key has %d bytes, and there are notifications only for keys of at most %d", key, len(key), s.longest)
 	}
 	return keyNotify(key).Check()
-}
-
-// expect adds a key to a watch that has not joined yet. matched reports whether the pattern found it.
-func (w *Watch) expect(key string, matched bool) {
-	if w.keys[key] == nil {
-		w.keys[key] = &watchedKey{holding: true, matched: matched}
-	}
 }
 
 // sorted returns the names of the keys. Only the watcher may call it.
@@ -245,7 +248,12 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	e = w.batch[w.next]
 	w.batch[w.next] = Event{}
 	w.next++
-	w.held.Add(-1)
+	switch {
+	case !e.isAnswer():
+		w.held.Add(-1)
+	case w.answers.Add(-1) == maxAnswers/2:
+		w.v.post(func() { w.v.ask(w) })
+	}
 	return e, true, nil
 }
 
@@ -314,6 +322,13 @@ func (w *Watch) wakeUp() {
 	}
 }
 
+// ended returns why the watch has ended, or nil.
+func (w *Watch) ended() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
 // answerJoin passes the outcome of the join to Session.Watch, unless an outcome was passed already.
 func (w *Watch) answerJoin(err error) {
 	if w.joined != nil {
@@ -360,26 +375,24 @@ func (w *Watch) down(ping time.Time, err error) {
 		w.outage = true
 		w.push(Event{Kind: EventDown, Time: time.Now(), Err: err})
 	}
+	since := w.proven.Truncate(time.Millisecond) // the resolution of versions
 	for _, k := range w.keys {
-		if k.since.IsZero() {
-			k.since = w.proven.Truncate(time.Millisecond) // the resolution of versions
-			if k.suspect != nil {
-				k.since = k.proven
-			}
-		}
-		k.holding, k.older, k.suspect, k.uncounted = true, len(k.held), nil, false
+		k.down(since)
 	}
 }
 
-// up ends an outage or the join, once all keys have been read.
+// up ends an outage, once all keys have been read. It also records that the keys that the watch begins with have been
+// read, once all of them are known.
 func (w *Watch) up() {
 	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.ready && w.o.Ready {
-		w.push(Event{Kind: EventReady, Time: time.Now()})
+	if !w.ready && !w.looking {
+		w.ready = true
+		if w.o.Ready {
+			w.push(Event{Kind: EventReady, Time: time.Now()})
+		}
 	}
-	w.ready = true
 	if w.outage {
 		w.outage, w.trouble = false, nil
 		w.push(Event{Kind: EventUp, Time: time.Now()})
@@ -416,11 +429,15 @@ func (w *Watch) push(e Event) {
 	if w.err != nil {
 		return
 	}
-	if w.held.Load() >= int64(w.o.Buffer) {
+	switch {
+	case e.isAnswer():
+		w.answers.Add(1)
+	case w.held.Load() >= int64(w.o.Buffer):
 		w.endLocked(ErrOverflow)
 		return
+	default:
+		w.held.Add(1)
 	}
-	w.held.Add(1)
 	last := len(w.queue) - 1
 	if last < 0 || len(w.queue[last]) == partEvents {
 		if w.spare == nil {

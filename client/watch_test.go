@@ -241,7 +241,7 @@ func TestWatchUnusualNotificationsAreEventsToo(t *testing.T) {
 func TestWatchDuplicatesAreDropped(t *testing.T) {
 	t.Parallel()
 	w := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1)}
-	k := &watchedKey{base: version(t, "1000:5:s")}
+	k := &watchedKey{state: state{true, version(t, "1000:5:s")}}
 	w.keys = map[string]*watchedKey{"k": k}
 	for _, e := range []Event{
 		{Kind: EventSet, Version: version(t, "1000:5:s")}, // what the GET found
@@ -474,7 +474,7 @@ func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
 		ended = w.err != nil
 		w.mu.Unlock()
 	}
-	wantEvents(t, w, `initial k`, `set k "0"`, `set k "1"`)
+	wantEvents(t, w, `initial k`, `set k "0"`, `set k "1"`, `set k "2"`)
 	if _, err := w.Next(t.Context()); !errors.Is(err, ErrOverflow) {
 		t.Errorf("the watch ended with %v", err)
 	}

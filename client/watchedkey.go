@@ -1,31 +1,63 @@
 package client
 
 import (
+	"math"
 	"slices"
 	"time"
 )
 
-// A watchedKey is what a Watch knows about one key. Watch.mu guards it.
+// A watchedKey is what a Watch knows about one key. Watch.mu guards it. A watch may have millions of them, so what
+// most of them do not need is allocated when it is needed.
 type watchedKey struct {
 	state
-	base   Version   // the version that the last GET found; notifications of older versions are ignored
-	recent []change  // the last few changes, to recognize duplicates and changes during an audit
-	proven time.Time // when the last GET that confirmed the state was sent
+	proven  time.Time // when the last GET that confirmed the state was sent; zero if none was answered
+	matched bool      // the pattern found the key, and nobody named it
+	listed  int       // the last search that listed the key
+	pending *pending  // while a GET is outstanding; nil otherwise
+	heard   *heard    // nil = no notification has come since the last GET, and the key is present
+}
 
-	// While a GET is outstanding, the events of the key are held back.
-	holding bool
-	held    []Event
-	older   int       // number of events in held that came before the last break
-	since   time.Time // when the current break began; zero if there is none
+// A pending holds the events of a key that are held back while a GET is outstanding.
+type pending struct {
+	held  []Event
+	older int       // number of events in held that came before the last break
+	since time.Time // when the current break began; zero if there is none
 
 	// For a key that the pattern found, until its GET is answered:
 	found     time.Time // start of the last search before the key was found; zero for other keys
 	uncounted bool      // Watch.unread does not count the GET
+}
 
-	matched bool      // the pattern found the key, and nobody named it
+// A heard is what a watchedKey knows from notifications.
+type heard struct {
+	base    Version   // the version that the last GET found; notifications of older versions are ignored
+	recent  []change  // the last few changes, to recognize duplicates and changes during an audit
 	gone    time.Time // since when the key is known to be missing; zero if it is not
+	suspect *state    // a state that an audit found and no notification announced; nil = none
+}
 
-	suspect *state // a state that an audit found and no notification announced; nil = none
+// news returns what is known from notifications.
+func (k *watchedKey) news() *heard {
+	if k.heard == nil {
+		k.heard = &heard{base: k.version}
+	}
+	return k.heard
+}
+
+// down begins a break, in which all changes before since were announced.
+func (k *watchedKey) down(since time.Time) {
+	if k.heard != nil && k.heard.suspect != nil {
+		since = k.proven
+		k.heard.suspect = nil
+	}
+	if k.pending == nil {
+		k.pending = &pending{}
+	}
+	p := k.pending
+	if p.since.IsZero() {
+		p.since = since
+	}
+	p.older, p.uncounted = len(p.held), false
 }
 
 type change struct {
@@ -68,30 +100,35 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	k, now := w.keys[key], time.Now()
 	w.advance(sent)
 	found := state{r.Found, r.Version}
-	if k.matched && w.ready && k.found.IsZero() && !k.present && !r.Found && len(k.held) == 0 {
+	p := k.pending
+	if p == nil {
+		p = &pending{} // the answer to a GET that nothing waits for
+	}
+	again := !k.proven.IsZero() // the key was read on an earlier connection
+	counted = !p.uncounted
+	if k.matched && again && !k.present && !r.Found && len(p.held) == 0 {
 		// A key of the pattern that was missing before a break, and still is, is nobody's any more.
-		counted = !k.uncounted
-		k.renew(found, r.Version, sent)
+		k.renew(found, sent)
 		return counted
 	}
 	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
-	counted = !k.uncounted
 	switch {
-	case !k.found.IsZero():
-		event.Kind, event.Continuity, event.From, event.To = EventFound, ContinuityUnknown, k.found, now
-	case w.ready:
+	case !p.found.IsZero():
+		event.Kind, event.Continuity, event.From, event.To = EventFound, ContinuityUnknown, p.found, now
+	case again:
 		event.Kind = EventResync
-		event.Continuity = k.continuity(found, r.Value)
+		event.Continuity = p.continuity(k.state, found, r.Value)
 		if event.Continuity != ContinuityProven {
-			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: k.since, To: now})
+			w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: event.Continuity, From: p.since, To: now})
 		}
 	}
 	w.push(event)
-	held := k.held[k.older:]
+	held := p.held[p.older:]
+	w.withheld -= len(p.held)
 	if r.Found {
 		held = held[foldedIn(held, r.Version):]
 	}
-	k.renew(found, r.Version, sent)
+	k.renew(found, sent)
 	for _, e := range held {
 		w.notify(k, e)
 	}
@@ -104,40 +141,37 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, now := w.keys[key], time.Now()
-	if k.holding {
+	if k.pending != nil {
 		return
 	}
 	w.advance(sent)
 	found := state{r.Found, r.Version}
 	if k.explains(found, sent) {
-		k.suspect, k.proven = nil, sent
+		k.proven = sent
+		if k.heard != nil {
+			k.heard.suspect = nil
+		}
 		return
 	}
+	news := k.news()
 	// The notification may only be late, so the next audit decides.
-	if k.suspect == nil || k.suspect.present != found.present || !k.suspect.version.Equal(found.version) {
-		k.suspect = &found
+	if last := news.suspect; last == nil || last.present != found.present || !last.version.Equal(found.version) {
+		news.suspect = &found
 		return
 	}
 	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: k.proven, To: now})
 	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: r.Value, HasValue: r.Found})
-	k.renew(found, r.Version, sent)
+	k.renew(found, sent)
 }
 
 // renew begins with the state that a GET, sent at the time sent, found.
-func (k *watchedKey) renew(found state, base Version, sent time.Time) {
+func (k *watchedKey) renew(found state, sent time.Time) {
 	was := *k
-	*k = watchedKey{base: base, proven: sent, matched: was.matched, gone: was.gone}
-	k.setState(found, time.Now())
-}
-
-// setState records that the key has this state since at, or was seen to have it then.
-func (k *watchedKey) setState(s state, at time.Time) {
-	k.state = s
-	switch {
-	case s.present:
-		k.gone = time.Time{}
-	case k.gone.IsZero():
-		k.gone = at
+	*k = watchedKey{state: found, proven: sent, matched: was.matched, listed: was.listed}
+	if !found.present {
+		if k.news().gone = time.Now(); was.heard != nil && !was.heard.gone.IsZero() {
+			k.heard.gone = was.heard.gone
+		}
 	}
 }
 
@@ -148,59 +182,77 @@ func (w *Watch) drop(key string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.keys[key]
+	if k == nil {
+		return false
+	}
 	delete(w.keys, key)
+	if w.o.Match != "" {
+		if w.refused[key] = k.listed; !k.matched {
+			w.refused[key] = math.MaxInt // named: no search finds it
+		}
+	}
 	w.push(Event{Kind: EventError, Key: key, Time: time.Now(), Version: k.version, Err: err})
-	return k.holding && !k.uncounted
+	if k.pending == nil {
+		return false
+	}
+	w.withheld -= len(k.pending.held)
+	return !k.pending.uncounted
 }
 
 // notify handles a notification. It requires w.mu.
 func (w *Watch) notify(k *watchedKey, e Event) {
-	if k.holding {
-		if len(k.held) >= w.o.Buffer {
+	if p := k.pending; p != nil {
+		if w.withheld >= w.o.Buffer {
 			w.endLocked(ErrOverflow)
 			return
 		}
-		k.held = append(k.held, e)
+		w.withheld++
+		p.held = append(p.held, e)
 		return
 	}
+	news := k.news()
 	if !e.Version.IsZero() {
 		// A deletion may carry the version of the value that it deleted.
-		order := e.Version.Compare(k.base)
+		order := e.Version.Compare(news.base)
 		if order < 0 || order == 0 && e.Kind == EventSet {
 			return
 		}
 		c := change{e.Kind, e.Version, e.Time}
-		if slices.ContainsFunc(k.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
+		if slices.ContainsFunc(news.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
 			return
 		}
 		const remembered = 8
-		if len(k.recent) == remembered {
-			k.recent = slices.Delete(k.recent, 0, 1)
+		if len(news.recent) == remembered {
+			news.recent = slices.Delete(news.recent, 0, 1)
 		}
-		k.recent = append(k.recent, c)
+		news.recent = append(news.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
-		k.setState(state{e.Kind == EventSet, e.Version}, e.Time)
-		k.suspect = nil
+		k.state, news.suspect = state{e.Kind == EventSet, e.Version}, nil
+		if k.present {
+			news.gone = time.Time{}
+		} else if news.gone.IsZero() {
+			news.gone = e.Time
+		}
 	}
 	w.push(e)
 }
 
-// continuity returns what can be proven about a break, from the state and the value that a GET found
-// after it.
-func (k *watchedKey) continuity(found state, value []byte) Continuity {
-	announced := slices.ContainsFunc(k.held, func(e Event) bool {
+// continuity returns what can be proven about a break, from the last known state before, and the state and the value
+// that a GET found after it.
+func (p *pending) continuity(before, found state, value []byte) Continuity {
+	announced := slices.ContainsFunc(p.held, func(e Event) bool {
 		if !found.present {
 			return e.Kind == EventDelete
 		}
 		return e.Kind == EventSet && (e.Version.Equal(found.version) || e.Version.IsZero() && string(e.Value) == string(value))
 	})
-	for _, e := range k.held[:k.older] {
+	for _, e := range p.held[:p.older] {
 		if found.present && !found.version.IsZero() && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
 			return ContinuityLost // the key had a newer version before
 		}
 	}
-	return continuityOf(k.state, found, announced)
+	return continuityOf(before, found, announced)
 }
 
 // foldedIn returns how many of the held events happened before the GET that found a value with
@@ -224,7 +276,10 @@ func (k *watchedKey) explains(found state, sent time.Time) bool {
 	if is(k.state) {
 		return true
 	}
-	for _, c := range slices.Backward(k.recent) {
+	if k.heard == nil {
+		return false
+	}
+	for _, c := range slices.Backward(k.heard.recent) {
 		if is(state{c.kind == EventSet, c.version}) {
 			return true
 		}

@@ -30,8 +30,7 @@ type watcher struct {
 
 	// Owned by run.
 	watches  map[*Watch]struct{}
-	keys     map[string]*registration // the keys that are watched or must be unregistered
-	most     int                      // the largest len(keys) since keys was made
+	most     int                      // the largest len(Session.routes) since routes was made
 	shed     bool                     // much memory of keys was given up, and not yet returned to the system
 	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
@@ -54,7 +53,6 @@ func newWatcher(s *Session) *watcher {
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		watches: make(map[*Watch]struct{}),
-		keys:    make(map[string]*registration),
 
 		awaiting: make(map[*keyRequest]struct{}),
 	}
@@ -113,32 +111,37 @@ func (v *watcher) join(w *Watch) {
 		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
 	}
 	v.watches[w] = struct{}{}
-	w.unread = len(w.keys)
-	names := w.sorted()
-	for _, key := range names {
-		v.register(key, w)
+	w.unread = len(w.keys) + len(w.named)
+	v.s.setNotify(true)
+	for _, key := range w.sorted() { // of the first page of a search
+		g := v.register(key, w)
+		if v.conn != nil {
+			w.want.reads = append(w.want.reads, g)
+		}
 	}
-	v.route(names)
 	if v.conn == nil {
 		v.connect()
 		return
 	}
 	w.setConn(v.connSeq)
-	for _, key := range names {
-		v.wantRead(v.keys[key], w)
-	}
 	v.checkRead(w)
 }
 
 // register adds a watch to a key, and returns the key's registration.
 func (v *watcher) register(key string, w *Watch) *registration {
-	g := v.keys[key]
+	v.s.mu.Lock()
+	g := v.s.routes[key]
 	if g == nil {
 		g = &registration{key: key}
-		v.keys[key] = g
-		v.most = max(v.most, len(v.keys))
+		v.s.routes[key] = g
+		v.most = max(v.most, len(v.s.routes))
 	}
-	g.watches = append(g.watches, w)
+	if len(g.watches) == 0 {
+		g.watches = w.alone
+	} else {
+		g.watches = append(slices.Clip(g.watches), w)
+	}
+	v.s.mu.Unlock()
 	if q := g.request; q != nil && time.Since(q.last) > resendSoon {
 		v.sendAgain(q) // its answer may be lost, and the new watch may have little time
 	}
@@ -153,13 +156,16 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 		return
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
-		names := w.sorted()
-		i := slices.IndexFunc(names, func(key string) bool { return v.keys[key].request != nil })
-		if i >= 0 {
-			if r := v.keys[names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
+		for _, key := range w.sorted() {
+			g := v.s.routes[key]
+			if g == nil || g.request == nil {
+				continue
+			}
+			if r := g.request.request.Load(); r != nil && r.hasNoSubscribers() {
 				cause = &NoStoreError{}
 			}
-			cause = &WatchError{Key: names[i], Err: cause}
+			cause = &WatchError{Key: key, Err: cause}
+			break
 		}
 	}
 	v.fail(w, cause)
@@ -169,17 +175,18 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 // other watch needs are unregistered. The argument is an error if a key may still be registered.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
+	w.answerJoin(w.ended())
 	if done == nil {
 		return
 	}
 	waiting, failed := 0, error(nil)
 	for key := range w.keys {
-		g := v.keys[key]
+		g := v.s.routes[key]
 		if g == nil || len(g.watches) > 0 {
 			continue
 		}
 		waiting++
-		g.stopped = append(g.stopped, func(err error) {
+		g.needs().stopped = append(g.needs().stopped, func(err error) {
 			if waiting--; failed == nil {
 				failed = err
 			}
@@ -198,21 +205,20 @@ func (v *watcher) remove(w *Watch) {
 		return
 	}
 	delete(v.watches, w)
+	w.want = wanted{}
 	w.stopTimers()
-	names := w.sorted()
-	for _, key := range names {
-		if g := v.keys[key]; g != nil {
-			g.remove(w)
+	for key := range w.keys {
+		if g := v.s.routes[key]; g != nil {
+			v.unregister(g, w)
 			v.enqueue(g)
 		}
 	}
-	v.route(names)
+	v.s.setNotify(len(v.watches) > 0)
 }
 
 // drop removes one key from a watch because of err. The watch continues.
 func (v *watcher) drop(w *Watch, g *registration, err error) {
-	audited := g.remove(w)
-	v.route([]string{g.key})
+	audited := v.unregister(g, w)
 	if w.drop(g.key, err) {
 		v.countRead(w)
 	}
@@ -228,19 +234,11 @@ func (v *watcher) fail(w *Watch, err error) {
 	w.answerJoin(err)
 }
 
-// route updates Session.routes, by which the receiver finds the watches of these keys, and
-// Session.notify.
-func (v *watcher) route(keys []string) {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	for _, key := range keys {
-		if g := v.keys[key]; g != nil && len(g.watches) > 0 {
-			v.s.routes[key] = slices.Clone(g.watches)
-		} else {
-			delete(v.s.routes, key)
-		}
-	}
-	v.s.notify = len(v.watches) > 0
+// setNotify sets Session.notify.
+func (s *Session) setNotify(notify bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify = notify
 }
 
 // connect starts an attempt to connect if there are watches but no connection.
@@ -316,12 +314,13 @@ func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 	v.conn, v.connSeq, v.useless = conn, connSeq, nil
 	v.requests, v.inFlight = make(chan *keyRequest, 2*maxKeyRequests), 0
 	for w := range v.watches {
-		w.unread = len(w.keys)
+		w.unread = len(w.keys) + len(w.named)
 		w.setConn(connSeq)
 	}
-	for _, key := range slices.Sorted(maps.Keys(v.keys)) {
-		for _, w := range v.keys[key].watches {
-			v.wantRead(v.keys[key], w)
+	for _, key := range slices.Sorted(maps.Keys(v.s.routes)) {
+		g := v.s.routes[key]
+		for _, w := range g.watches {
+			w.want.reads = append(w.want.reads, g)
 		}
 	}
 	for w := range v.watches {
@@ -343,14 +342,16 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 	}
 	v.conn, v.queue, v.trouble = nil, nil, err
 	clear(v.awaiting)
-	for key, g := range v.keys {
-		g.reset()
-		if len(g.watches) == 0 {
-			delete(v.keys, key)
+	for key, g := range v.s.routes {
+		if g.reset(); len(g.watches) == 0 {
+			v.s.mu.Lock()
+			delete(v.s.routes, key)
+			v.s.mu.Unlock()
 		}
 	}
 	final := v.s.isFinal(err)
 	for w := range v.watches {
+		w.want = wanted{}
 		if final || w.joined != nil {
 			v.fail(w, err)
 			continue

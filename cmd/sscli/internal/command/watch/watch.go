@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +116,7 @@ the watch, and fg continues both.`,
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue when CMD exits with a code other than 0")
-	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
+	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` changes for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	usage.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
@@ -142,9 +143,12 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 	if f.rescan != "" && f.match == "" {
 		return o, 0, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
 	}
-	o.Buffer, o.Match, o.Ready = f.buffer, string(f.match), f.match != "" || f.keysFrom.Given()
+	o.Buffer, o.Match, o.Ready = f.buffer, string(f.match), f.showsReady() || forDur > 0
 	return o, forDur, nil
 }
+
+// showsReady reports whether the output says when the watch has read its keys.
+func (f flags) showsReady() bool { return f.match != "" || f.keysFrom.Given() }
 
 // A condition reports whether an event meets --until.
 type condition func(client.Event) bool
@@ -222,20 +226,20 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 		err = fault.DescribeScan(client.Scan(unlisted.Pattern, nil), unlisted.Err)
 	}
 	if err == nil {
-		// The time of --for begins when the store has confirmed the watch.
 		if forDur > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
-			defer cancel()
+			var cancel context.CancelCauseFunc
+			ctx, cancel = context.WithCancelCause(ctx)
+			defer cancel(nil)
+			v.startFor = sync.OnceFunc(func() { time.AfterFunc(forDur, func() { cancel(endFor) }) })
 		}
 		defer app.CollectLess()()
 		var rows []format.Row
 		v.runner = process.NewRunner()
 		defer v.runner.Close()
-		for _, key := range keys {
+		for _, key := range keys[:min(len(keys), 1000)] {
 			rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
 		}
-		a.Out.Measure(rows...) // so that the columns of all keys are aligned
+		a.Out.Measure(rows...) // so that the columns of the keys are aligned
 		err = v.run(ctx, w)
 		if closed := w.Close(); closed != nil {
 			a.Note("the store was not told that the watch has ended: " + closed.Error())
@@ -248,17 +252,18 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 }
 
 type viewer struct {
-	app     *app.App
-	f       flags
-	field   *fieldView // nil without --field
-	until   condition
-	command []string
-	runner  *process.Runner
-	initial int // keys that the watch began with
-	changes int
-	refused error // why the store refused to watch a key; the first such error
-	outage  app.Outage
-	result  format.Event // reused for each event
+	app      *app.App
+	f        flags
+	field    *fieldView // nil without --field
+	until    condition
+	command  []string
+	runner   *process.Runner
+	initial  int    // keys that the watch began with
+	startFor func() // starts the time of --for; nil = no limit
+	changes  int
+	refused  error // why the store refused to watch a key; the first such error
+	outage   app.Outage
+	result   format.Event // reused for each event
 }
 
 // run shows events until the watch ends, and prints the reason for the end.
@@ -299,10 +304,17 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			}
 		}
 		switch e.Kind {
+		case client.EventReady, client.EventDown, client.EventUnaudited:
+			// The time of --for begins when all keys are watched, or when that may take any time.
+			if v.startFor != nil {
+				v.startFor()
+			}
+		}
+		switch e.Kind {
 		case client.EventDown, client.EventUp:
 			continue
 		case client.EventReady:
-			if len(v.command) == 0 {
+			if len(v.command) == 0 && v.f.showsReady() {
 				if err := v.app.Queue(format.Ready{Keys: v.initial, Time: e.Time}); err != nil {
 					return err
 				}
@@ -314,7 +326,11 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 				v.refused = e.Err
 			}
 		case client.EventInitial:
-			if v.initial++; !e.HasValue {
+			const many = 100_000
+			if v.initial++; v.initial == many {
+				app.CollectMore() // until the end of CollectLess
+			}
+			if !e.HasValue {
 				v.app.NotePattern(e.Key, suggest.Try("`watch --match PATTERN`"))
 			}
 		case client.EventFound:
