@@ -217,13 +217,19 @@ if command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
 	cp -a build/{THIRD-PARTY-LICENSES,image} "$tmp/context/build/"
 	export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 	b=(buildah --root "$tmp/storage" --runroot "$tmp/storage-run")
-	"${b[@]}" bud --quiet --build-arg "TARGETPLATFORM=$platform" -t sscli "$tmp/context" >/dev/null
+	# The format of OCI has no health check.
+	"${b[@]}" bud --quiet --format docker --build-arg "TARGETPLATFORM=$platform" -t sscli "$tmp/context" >/dev/null
 	container=$("${b[@]}" from --pull-never localhost/sscli)
 	use "${b[@]}" run "$container" sscli
 	said=$("${b[@]}" run "$container" statestore-cli --help 2>&1) || die "the image's statestore-cli: $said"
 	[[ $said == *Microsoft* ]] || die "the image's statestore-cli says $said"
 	user=$("${b[@]}" inspect --format '{{.OCIv1.Config.User}}' "$container")
 	[ "$user" = 65532:65532 ] || die "the image's user is $user"
+	# The image's health check, in the container whose server runs, and beside none.
+	mapfile -t health < <("${b[@]}" inspect --format '{{range .Docker.Config.Healthcheck.Test}}{{println .}}{{end}}' "$container" | sed '/^$/d')
+	[ "${health[0]-}" = CMD ] || die "the image's health check is ${health[*]-missing}"
+	! "${b[@]}" run "$container" "${health[@]:1}" || die 'the health check succeeds without a server'
+	said=$("${b[@]}" run "$container" sscli serve --listen 127.0.0.1:1883 --no-login -- "${health[@]:1}" 2>&1) || die "the health check beside a server: $said"
 	"${b[@]}" rm --all >/dev/null
 else
 	left_out 'image' 'no buildah, or not root'

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -95,9 +96,13 @@ func TestExpression(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"    license: " + want + "\n", "      org.opencontainers.image.licenses: " + want + "\n"} {
-		if !strings.Contains(string(config), line) {
-			t.Errorf(".goreleaser.yaml has no line %q", line)
+	lines := regexp.MustCompile(`(?m)^ *(?:license|org\.opencontainers\.image\.licenses): (.*)$`).FindAllSubmatch(config, -1)
+	if len(lines) != 3 {
+		t.Errorf("%d licenses in .goreleaser.yaml, want those of the packages, of Scoop and of the image", len(lines))
+	}
+	for _, line := range lines {
+		if string(line[1]) != want {
+			t.Errorf(".goreleaser.yaml: license %s, want %s", line[1], want)
 		}
 	}
 }
