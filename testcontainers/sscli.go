@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -39,13 +40,17 @@ const (
 type Container struct {
 	testcontainers.Container
 	options options
+	dir     string // on this machine, with the files for a login; empty = none
 }
+
+// loginDir is the directory in the container with the CA, its certificates and the token.
+const loginDir = "/data/login"
 
 // Run starts a container of the image, such as ghcr.io/sscli/sscli:latest, and waits until its store answers.
 //
 // Run takes options of this package and of package testcontainers, which it applies last: WithCmdArgs adds
-// flags of sscli serve, but none for another address, TLS, another login than WithUsers, or -o, because Run waits for
-// a server without TLS on port 1883 that prints its URL. As with other modules, the container is not nil if it was
+// flags of sscli serve, but none for another address, TLS, another login than WithUsers and WithSAT, or -o, because Run
+// waits for a server on port 1883 that prints its URL. As with other modules, the container is not nil if it was
 // created but did not become ready.
 func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCustomizer) (*Container, error) {
 	var o options
@@ -56,23 +61,104 @@ func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCust
 			}
 		}
 	}
-	if o.policy && !o.login {
-		return nil, errors.New("run sscli: WithPolicy without WithUsers: there is no authorization without a login")
+	if o.policy && !o.login && o.audience == "" {
+		return nil, errors.New("run sscli: WithPolicy without WithUsers or WithSAT: there is no authorization without a login")
+	}
+	if o.tls {
+		host, err := daemonHost(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("run sscli: %w", err)
+		}
+		o.args = append(o.args, "--self-signed-names", host)
 	}
 	created, err := testcontainers.Run(ctx, image, append(o.request(), opts...)...)
 	if created == nil {
 		return nil, fmt.Errorf("run sscli: %w", err)
 	}
-	c := &Container{created, o}
+	c := &Container{Container: created, options: o}
+	if err == nil {
+		err = c.copyOut(ctx)
+	}
 	if err != nil {
 		return c, fmt.Errorf("run sscli: %w", err)
 	}
 	return c, nil
 }
 
-// URL returns the URL of the broker, mqtt://HOST:PORT.
+// daemonHost returns the name by which clients on this machine reach the ports of containers.
+func daemonHost(ctx context.Context) (string, error) {
+	provider, err := testcontainers.ProviderDefault.GetProvider()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = provider.Close() }()
+	if docker, ok := provider.(*testcontainers.DockerProvider); ok {
+		return docker.DaemonHost(ctx)
+	}
+	return "localhost", nil
+}
+
+// copyOut copies what clients need for the login to a directory on this machine, which Terminate removes.
+func (c *Container) copyOut(ctx context.Context) (err error) {
+	names := []string{}
+	if c.options.tls {
+		names = append(names, "ca.crt")
+	}
+	if c.options.audience != "" {
+		names = append(names, "token")
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if c.dir, err = os.MkdirTemp("", "sscli-login-"); err != nil {
+		return err
+	}
+	for _, name := range names {
+		from, err := c.CopyFileFromContainer(ctx, path.Join(loginDir, name))
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(from)
+		if err := errors.Join(err, from.Close(), os.WriteFile(filepath.Join(c.dir, name), text, 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Terminate ends and removes the container, and the files of CAFile and SATFile.
+func (c *Container) Terminate(ctx context.Context, opts ...testcontainers.TerminateOption) error {
+	err := c.Container.Terminate(ctx, opts...)
+	if c.dir != "" {
+		err = errors.Join(err, os.RemoveAll(c.dir))
+	}
+	return err
+}
+
+// CAFile returns the name of a file on this machine with the CA of the broker's certificate, or "" without [WithTLS].
+func (c *Container) CAFile() string { return c.file(c.options.tls, "ca.crt") }
+
+// SATFile returns the name of a file on this machine with a service-account token, or "" without [WithSAT].
+func (c *Container) SATFile() string { return c.file(c.options.audience != "", "token") }
+
+func (c *Container) file(on bool, name string) string {
+	if !on || c.dir == "" {
+		return ""
+	}
+	return filepath.Join(c.dir, name)
+}
+
+// secure returns a scheme with an s at its end, if the ports speak TLS.
+func (c *Container) secure(scheme string) string {
+	if c.options.tls {
+		scheme += "s"
+	}
+	return scheme
+}
+
+// URL returns the URL of the broker, mqtt://HOST:PORT or, with [WithTLS], mqtts://HOST:PORT.
 func (c *Container) URL(ctx context.Context) (string, error) {
-	return c.PortEndpoint(ctx, mqttPort, "mqtt")
+	return c.PortEndpoint(ctx, mqttPort, c.secure("mqtt"))
 }
 
 // RedisURL returns the URL for Redis clients, redis://HOST:PORT. It requires [WithRedis].
@@ -80,7 +166,7 @@ func (c *Container) RedisURL(ctx context.Context) (string, error) {
 	if !c.options.redis {
 		return "", errors.New("the container has no port for Redis clients: use WithRedis")
 	}
-	return c.PortEndpoint(ctx, redisPort, "redis")
+	return c.PortEndpoint(ctx, redisPort, c.secure("redis"))
 }
 
 // ControlURL returns the URL of the port on which tests move the clock and inject faults, http://HOST:PORT. It
@@ -94,7 +180,8 @@ func (c *Container) ControlURL(ctx context.Context) (string, error) {
 
 // Env returns the variables by which clients on this machine find the broker: AIO_BROKER_HOSTNAME,
 // AIO_BROKER_TCP_PORT, AIO_MQTT_USE_TLS and AIO_MQTT_CLEAN_START for the SDKs of Azure IoT Operations, SSCLI_URL for
-// sscli, REDIS_URL with [WithRedis], and SSCLI_CONTROL_URL with [WithControl].
+// sscli, REDIS_URL with [WithRedis], SSCLI_CONTROL_URL with [WithControl], AIO_TLS_CA_FILE and SSCLI_CA_FILE with
+// [WithTLS], and AIO_SAT_FILE and SSCLI_SAT_FILE with [WithSAT].
 func (c *Container) Env(ctx context.Context) (map[string]string, error) {
 	host, err := c.Host(ctx)
 	if err != nil {
@@ -107,8 +194,13 @@ func (c *Container) Env(ctx context.Context) (map[string]string, error) {
 	env := map[string]string{
 		"AIO_BROKER_HOSTNAME":  host,
 		"AIO_BROKER_TCP_PORT":  port.Port(),
-		"AIO_MQTT_USE_TLS":     "false",
+		"AIO_MQTT_USE_TLS":     strconv.FormatBool(c.options.tls),
 		"AIO_MQTT_CLEAN_START": "true",
+	}
+	for name, file := range map[string]string{"AIO_TLS_CA_FILE": c.CAFile(), "SSCLI_CA_FILE": c.CAFile(), "AIO_SAT_FILE": c.SATFile(), "SSCLI_SAT_FILE": c.SATFile()} {
+		if file != "" {
+			env[name] = file
+		}
 	}
 	for _, v := range []struct {
 		name string
@@ -141,6 +233,8 @@ type options struct {
 	sources                       int
 	volume                        string
 	login, policy, redis, control bool
+	tls                           bool
+	audience                      string
 }
 
 // WithLoad sets keys before the first client connects. Each source is a file or a directory on this machine of which
@@ -165,8 +259,25 @@ func WithUsers(file string) Option {
 	}
 }
 
+// WithTLS serves TLS, with a certificate of a CA that is made for it: see [Container.CAFile].
+func WithTLS() Option {
+	return func(o *options) error {
+		o.tls = true
+		return nil
+	}
+}
+
+// WithSAT requires service-account tokens for this audience, such as aio-internal. [Container.SATFile] has one, which is
+// valid for a day. With [WithUsers], either is enough.
+func WithSAT(audience string) Option {
+	return func(o *options) error {
+		o.audience = audience
+		return nil
+	}
+}
+
 // WithPolicy decides by the rules of these files, each with a BrokerAuthorization, what clients may do. It requires
-// [WithUsers].
+// [WithUsers] or [WithSAT].
 func WithPolicy(files ...string) Option {
 	return func(o *options) error {
 		o.policy = true
@@ -196,8 +307,8 @@ func WithRedis() Option {
 	}
 }
 
-// WithControl opens a port on which a test moves the store's clock, loses and delays requests, replies and
-// notifications, closes connections and restarts the store. It cannot be combined with [WithUsers].
+// WithControl opens a port on which a test resets the store, lets keys expire, injects faults and starts more stores, for
+// which nobody has to log in.
 func WithControl() Option {
 	return func(o *options) error {
 		o.control = true
@@ -254,18 +365,27 @@ func (o *options) copyIn(flag, source string) error {
 func (o *options) request() []testcontainers.ContainerCustomizer {
 	args := []string{"serve", "--listen", "0.0.0.0:1883"}
 	ports := []string{mqttPort}
-	if !o.login {
+	ping := []string{"/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q", "--alive", "--wait", "30s"}
+	login := o.login || o.audience != ""
+	if !login {
 		args = append(args, "--no-login")
+	}
+	if o.tls {
+		args = append(args, "--self-signed", loginDir)
+		ping = append(ping, "-u", "mqtts://127.0.0.1:1883", "--ca-file", loginDir+"/ca.crt")
+	}
+	if o.audience != "" {
+		args = append(args, "--sat-audience", o.audience, "--sat-out", loginDir+"/token", "--sat-ttl", "24h")
 	}
 	if o.redis {
 		args = append(args, "--redis", "0.0.0.0:6379")
-		if !o.login {
+		if !login {
 			args = append(args, "--redis-insecure")
 		}
 		ports = append(ports, redisPort)
 	}
 	if o.control {
-		args = append(args, "--control", "0.0.0.0:1884")
+		args = append(args, "--control", "0.0.0.0:1884", "--control-insecure")
 		ports = append(ports, controlPort)
 	}
 	request := []testcontainers.ContainerCustomizer{
@@ -275,7 +395,7 @@ func (o *options) request() []testcontainers.ContainerCustomizer {
 			// serve prints its URL when it is ready. If it ends instead, this says so at once.
 			wait.ForLog(`(?m)^mqtts?://`).AsRegexp(),
 			// The log of a container that was stopped and started again already has an URL.
-			wait.ForExec([]string{"/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q", "--alive", "--wait", "30s"}),
+			wait.ForExec(ping),
 		),
 	}
 	if o.volume != "" {

@@ -251,6 +251,40 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// TestLogin: the login of a cluster: TLS and a service-account token, beside users and the control port.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	users := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(users, []byte("ann:secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := mustRun(t, sscli.WithTLS(), sscli.WithSAT("aio-internal"), sscli.WithUsers(users), sscli.WithControl(), sscli.WithRedis(), sscli.WithLoad("testdata/keys"))
+	expect(t, store, "21.5", "get", "setpoint")
+	env, err := store.Env(t.Context())
+	if err != nil || env["AIO_MQTT_USE_TLS"] != "true" || env["AIO_TLS_CA_FILE"] != store.CAFile() || env["AIO_SAT_FILE"] != store.SATFile() ||
+		!strings.HasPrefix(env["SSCLI_URL"], "mqtts://") || !strings.HasPrefix(env["REDIS_URL"], "rediss://") {
+		t.Errorf("%q, %v", env, err)
+	}
+	if out, code := client(t, store, "set", "lease", "me", "--ttl", "1h"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	reply, err := http.Post(env["SSCLI_CONTROL_URL"]+"/expire", "application/json", strings.NewReader(`{"by": "2h"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if out, code := client(t, store, "get", "lease"); code != 1 || reply.StatusCode != http.StatusOK {
+		t.Errorf("a lease of 1h after 2h: %s, exit code %d, %s", reply.Status, code, out)
+	}
+	file := store.SATFile()
+	if err := store.Terminate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the token is left on this machine")
+	}
+}
+
 // TestData: a volume keeps the store when its container is stopped and started, and for the next container.
 func TestData(t *testing.T) {
 	t.Parallel()
@@ -306,7 +340,7 @@ func TestErrors(t *testing.T) {
 		{"nothing: no such file", []testcontainers.ContainerCustomizer{sscli.WithLoad("nothing")}},
 		{"has no files", []testcontainers.ContainerCustomizer{sscli.WithLoad(t.TempDir())}},
 		{"WithPolicy without WithUsers", []testcontainers.ContainerCustomizer{sscli.WithPolicy("testdata/policy.yaml")}},
-		{"exited with code 2", []testcontainers.ContainerCustomizer{sscli.WithUsers(users), sscli.WithControl()}},
+		{"exited with code 2", []testcontainers.ContainerCustomizer{sscli.WithUsers(users), testcontainers.WithCmdArgs("--no-login")}},
 	} {
 		if _, err := run(t, c.opts...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
