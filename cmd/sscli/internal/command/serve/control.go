@@ -366,7 +366,7 @@ func (c *control) load(w http.ResponseWriter, r *http.Request) {
 		err = c.server.Load(seeds)
 	}
 	if err != nil {
-		refuse(w, err)
+		refuse(w, fmt.Errorf("body: %s", strings.TrimPrefix(err.Error(), `"standard input": `)))
 		return
 	}
 	c.state(w, r)

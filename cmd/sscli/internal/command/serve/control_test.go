@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A steered is a store with a control port.
@@ -194,6 +195,202 @@ func TestControlNotification(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A strict is a client as the SDKs are: it keeps its connection, and refuses a version that is more than a minute ahead
+// of its own clock (protocol.md 1.7).
+type strict struct {
+	*client.Session
+	t     *testing.T
+	clock *wire.Clock
+}
+
+func (s steered) strict(id string) strict {
+	return strict{s.session(client.Options{ClientID: id}), s.t, wire.NewClock(id, time.Now)}
+}
+
+func (c strict) observe(v client.Version, err error) error {
+	return errors.Join(err, c.clock.Observe(v))
+}
+
+// lease tries to take a lease of two minutes, and returns its fencing token.
+func (c strict) lease(name string) (client.Version, error) {
+	l, err := c.AcquireLock(c.t.Context(), name, client.LockOptions{TTL: 2 * time.Minute, Holder: []byte(c.ClientID()), Try: true})
+	return l.Token, c.observe(l.Token, err)
+}
+
+func (c strict) set(key string, fence client.Version) error {
+	r, err := c.Set(c.t.Context(), key, []byte("v"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}})
+	return c.observe(r.Version, err)
+}
+
+// TestControlLoop: fifty tests of a lease of two minutes with two clients that stay connected, as a suite with
+// Microsoft's SDK has them: each begins with a reset, and lets the lease expire. Moving the clock would break the
+// clients in the second test.
+func TestControlLoop(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	a, b := s.strict("a"), s.strict("b")
+	for i := range 50 {
+		s.do("POST /reset {}")
+		token, err := a.lease("lease")
+		if err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if _, err := b.lease("lease"); !errors.Is(err, client.ErrLockBusy) {
+			t.Fatalf("%d: a lease that another client holds: %v", i, err)
+		}
+		if err := a.set("work", token); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		s.do(`POST /faults {"verb": "DEL", "error": "quota", "count": 0}`) // the reset removes it
+		if got := s.do(`POST /expire {"by": "121s"}`); got != "{\"expired\":1}\n" {
+			t.Fatalf("%d: %s", i, got)
+		}
+		newer, err := b.lease("lease")
+		if err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if err := errors.Join(b.set("work", newer), a.clock.Observe(newer)); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if err := a.set("work", token); !errors.Is(err, client.ErrFenced) {
+			t.Fatalf("%d: a write with the token of a lease that expired: %v", i, err)
+		}
+	}
+	s.do("POST /reset {}")
+	s.do(`POST /fast-forward {"by": "31s"}`)
+	if err := a.set("k", client.Version{}); err != nil {
+		t.Fatal(err)
+	}
+	s.do(`POST /fast-forward {"by": "31s"}`)
+	if err := a.set("k", client.Version{}); !errors.Is(err, wire.ErrDrift) {
+		t.Errorf("after fast-forwards of 62 s: %v", err)
+	}
+	s.do("POST /reset {}")
+	if err := a.set("k", client.Version{}); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-a.Down():
+		t.Error("the connection was lost")
+	default:
+	}
+}
+
+// TestControlExpire: keys expire by name, by pattern and by what they have left.
+func TestControlExpire(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	for key, ttl := range map[string]time.Duration{"a1": time.Minute, "a2": time.Hour, "b": time.Hour, "c": 0} {
+		e := emulator.Entry{}
+		if ttl > 0 {
+			e.Expires = s.store.Now().Add(ttl)
+		}
+		if _, err := s.store.SetEntry(key, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ body, left string }{
+		{`{"key": "c"}`, "a1 a2 b c"}, // never expires
+		{`{"within": "2m", "key": "b"}`, "a1 a2 b c"},
+		{`{"within": "2m"}`, "a2 b c"},
+		{`{"key": "a*"}`, "b c"},
+		{`{}`, "c"},
+	} {
+		s.do("POST /expire " + tt.body)
+		if got := strings.Join(s.store.Keys(), " "); got != tt.left {
+			t.Errorf("after %s: %s, want %s", tt.body, got, tt.left)
+		}
+	}
+}
+
+// TestControlLoad: what /snapshot writes, /load reads, and so do the commands that read an export.
+func TestControlLoad(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	values := map[string]string{"a": "1", "b\xff": "\x00", "empty": ""}
+	for key, value := range values {
+		if _, err := s.store.Set(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := s.do("GET /snapshot")
+	s.do("POST /reset {}")
+	asLines := func(r *http.Request) { r.Header.Set("Content-Type", linesType) }
+	if status, answer := s.ask("POST /load "+lines, asLines); status != 200 || !strings.Contains(answer, `"keys":3`) {
+		t.Errorf("%d, %s", status, answer)
+	}
+	for key, value := range values {
+		if e, found := s.store.Get(key); !found || string(e.Value) != value {
+			t.Errorf("%q: %q", key, e.Value)
+		}
+	}
+	for body, want := range map[string]string{`{"key": 1}`: "body: line 1: key is a number", "x": "body: line 1: ", lines[:20]: "body: line 1: "} {
+		if status, answer := s.ask("POST /load "+body, asLines); status != 400 || !strings.Contains(answer, want) {
+			t.Errorf("%s: %d, %q, want %s", body, status, answer, want)
+		}
+	}
+}
+
+// TestStores: stores in one server have keys, a clock and faults of their own, and end.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	s := steerWith(t, emulator.Options{Redis: "127.0.0.1:0", Load: func(yield func(emulator.Seed, error) bool) { yield(emulator.Seed{Key: "seed"}, nil) }})
+	get := func(url, key string) (found bool, err error) {
+		t.Helper()
+		session, err := client.Dial(t.Context(), client.Options{Address: strings.TrimPrefix(url, "mqtt://"), Timeout: time.Minute})
+		if err != nil {
+			return false, err
+		}
+		defer session.Close()
+		r, err := session.Get(t.Context(), key)
+		return r.Found, err
+	}
+	var all [2]listedStore
+	for i, name := range []string{"a", "b"} {
+		if err := json.Unmarshal([]byte(s.do(`POST /stores {"name": "`+name+`"}`)), &all[i]); err != nil || all[i].RedisURL == "" {
+			t.Fatalf("%+v, %v", all[i], err)
+		}
+		if found, err := get(all[i].URL, "seed"); !found || err != nil {
+			t.Errorf("%s: %t, %v", name, found, err)
+		}
+		if all[i].ControlURL != s.url+"/stores/"+name {
+			t.Errorf("%s", all[i].ControlURL)
+		}
+	}
+	s.do(`POST /stores/a/faults {"error": "quota", "count": 0}`)
+	s.do(`POST /stores/b/fast-forward {"by": "1h"}`)
+	if _, err := get(all[0].URL, "seed"); !isA[*client.StoreError](err) {
+		t.Errorf("a, with a fault: %v", err)
+	}
+	if _, err := get(all[1].URL, "seed"); err != nil {
+		t.Errorf("b, without: %v", err)
+	}
+	var now [2]controlState
+	for i, name := range []string{"a", "b"} {
+		if err := json.Unmarshal([]byte(s.do("GET /stores/"+name+"/state")), &now[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now[0].Requests != 2 || now[1].Now.Sub(now[0].Now) < 59*time.Minute || s.store.State().Requests != 0 {
+		t.Errorf("%+v", now)
+	}
+	if status, answer := s.ask(`POST /stores {"name": "a"}`, nil); status != 400 || !strings.Contains(answer, `a store is named "a"`) {
+		t.Errorf("the same name: %d, %s", status, answer)
+	}
+	s.do("DELETE /stores/a")
+	if _, err := get(all[0].URL, "seed"); err == nil {
+		t.Error("a goes on")
+	}
+	for _, request := range []string{"DELETE /stores/a", "GET /stores/a/state", "POST /stores/a/reset {}"} {
+		if status, answer := s.ask(request, nil); status != 404 {
+			t.Errorf("%s: %d, %s", request, status, answer)
+		}
+	}
+	if got := s.do("GET /stores"); strings.Contains(got, `"a"`) || !strings.Contains(got, `"b"`) {
+		t.Error(got)
 	}
 }
 
