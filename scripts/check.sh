@@ -40,7 +40,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 passed=0 failed=0 skipped=0
-failures=() skips=()
+failures=() skips=() lacks=()
 history=${XDG_CACHE_HOME-${HOME-$tmp}/.cache}/sscli/check${full:+-full}
 : >"$tmp/took" # lines of steps: seconds, tab, name
 : >"$tmp/slow" # the same, with each test in place of the step of all tests
@@ -102,6 +102,12 @@ skip() {
 	printf 'skip           %s: %s\n' "$1" "$2"
 	skipped=$((skipped + 1))
 	skips+=("$1: $2")
+}
+
+# lack NAME HOW: this machine does not have what the step needs. That is no skip; HOW brings it.
+lack() {
+	printf 'not done       %s\n' "$1"
+	lacks+=("$1: $2")
 }
 
 have() { command -v "$1" >/dev/null; }
@@ -300,7 +306,7 @@ vulnerabilities() {
 	if govulncheck ./... >"$tmp/said" 2>&1; then
 		good govulncheck "$start"
 	elif grep -q '^govulncheck: fetching vulnerabilities' "$tmp/said"; then
-		echo 'not done       govulncheck: the database of vulnerabilities is not reachable'
+		lack govulncheck "the database of vulnerabilities is not reachable; where it is: govulncheck ./..."
 	else
 		sed 's/^/      /' "$tmp/said"
 		bad govulncheck "$start"
@@ -314,17 +320,19 @@ cluster() {
 	if scripts/cluster.sh --built; then
 		step "$name" scripts/cluster-check.sh
 	else
-		echo "not done       $name: scripts/cluster.sh --build builds it, once"
+		lack "$name" 'scripts/cluster.sh --build builds it, once'
 	fi
 }
 
 # windows runs the tests for Windows with Wine, if its root is there. SSCLI_WINDOWS=no leaves them out.
 windows() {
 	local name='tests for Windows, short form'
-	if [ "${SSCLI_WINDOWS-}" != no ] && scripts/windows-check.sh -built; then
+	if [ "${SSCLI_WINDOWS-}" = no ]; then
+		lack "$name" 'SSCLI_WINDOWS=no is set'
+	elif scripts/wine.sh --built; then
 		step "$name" scripts/windows-check.sh -short
 	else
-		echo "not done       $name: first run scripts/windows-check.sh -root"
+		lack "$name" 'scripts/wine.sh --build brings Wine, once'
 	fi
 }
 
@@ -388,6 +396,10 @@ sort -rn "$tmp/slow" | head -n 5 | sed 's/^/  /; s/\t/s  /'
 if [ ${#failures[@]} -gt 0 ]; then
 	printf '\nfailed, and how to repeat only that:\n'
 	printf '  %s\n' "${failures[@]}"
+fi
+if [ ${#lacks[@]} -gt 0 ]; then
+	printf '\nnot done, and what brings it:\n'
+	printf '  %s\n' "${lacks[@]}"
 fi
 if [ ${#skips[@]} -gt 0 ]; then
 	printf '\nskipped:\n'
