@@ -60,17 +60,20 @@ type Options struct {
 
 	Follow     bool              // accept links that lead out of a directory, and files of a manifest outside its directory
 	AllowEmpty bool              // accept data sets without records
+	Match      func(string) bool // counts the keys for [Set.Matching]; nil = none
 	Inform     func(text string) // tells what the first pass skipped; nil = nobody
 }
 
 // A Set holds the keys of all sources.
 type Set struct {
-	sources []source
-	empty   []string // the names of sources that hold no key
-	keys    bulkread.Seen
-	last    map[string]int               // for each key with several entries, the number of its last entry, from 1
-	first   []string                     // the first keys that have a value, at most MaxFirst
-	options map[string]client.SetOptions // only keys that have options
+	sources  []source
+	match    func(string) bool
+	matching int
+	empty    []string // the names of sources that hold no key
+	keys     bulkread.Seen
+	last     map[string]int               // for each key with several entries, the number of its last entry, from 1
+	first    []string                     // the first keys that have a value, at most MaxFirst
+	options  map[string]client.SetOptions // only keys that have options
 }
 
 // MaxFirst is the maximum number of keys that [Set.First] returns.
@@ -84,7 +87,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 // Open opens and checks the named sources. The error is a *fault.UsageError, a read error, or the cause
 // of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{keys: make(bulkread.Seen), last: make(map[string]int), options: make(map[string]client.SetOptions)}
+	set := &Set{match: o.Match, keys: make(bulkread.Seen), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -112,8 +115,12 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 
 // add records the nth entry.
 func (s *Set) add(e Entry, n int) {
+	isNew := s.keys.Add(e.Key)
+	if isNew && s.match != nil && s.match(e.Key) {
+		s.matching++
+	}
 	switch {
-	case !s.keys.Add(e.Key):
+	case !isNew:
 		s.last[e.Key] = n
 	case e.Found && len(s.first) < MaxFirst:
 		s.first = append(s.first, e.Key)
@@ -127,6 +134,9 @@ func (s *Set) add(e Entry, n int) {
 
 // Empty returns the names of the sources that hold no key with a value.
 func (s *Set) Empty() []string { return s.empty }
+
+// Matching returns the number of keys for which Options.Match returned true.
+func (s *Set) Matching() int { return s.matching }
 
 // Len returns the number of keys.
 func (s *Set) Len() int { return len(s.keys) }

@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/glob"
 )
 
 type flags struct {
@@ -32,6 +33,7 @@ type flags struct {
 	follow               bool
 	dryRun, diff         bool
 	set                  verb.SetFlags // for --fence
+	pattern              *glob.Pattern // of --prune
 }
 
 // New returns the command `sscli apply`.
@@ -70,7 +72,9 @@ that is a conflict: apply leaves the key alone, and the exit code is 1.
 them, asks, and leaves those alone that were written since. --yes confirms in advance.
 Beware of locks, which are keys too. A source without a key, such as an empty directory or
 the output of a command that ended early, prunes nothing: it is an error, unless
---prune-all is set.
+--prune-all is set. So are sources of which no key matches PATTERN, such as files without
+their --prefix. If more than half of the keys that match are to be deleted, apply says how
+many.
 
 --dry-run writes nothing, and prints create, change, delete or unchanged. --diff prints
 how each key differs, as sscli diff does, from the store (old) to the sources (new).
@@ -92,7 +96,7 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	fs := cmd.Flags()
 	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
-	fs.BoolVar(&f.pruneAll, "prune-all", false, "prune even if a source holds no key")
+	fs.BoolVar(&f.pruneAll, "prune-all", false, "prune even if a source holds no key, or no key of the sources matches")
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept data sets without records")
 	fs.BoolVar(&f.follow, "follow", false, "follow links out of DIR, and accept files outside the directory of a manifest")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
@@ -143,6 +147,9 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 		if err := client.Scan(string(f.prune), nil).Check(); err != nil {
 			return 0, &fault.UsageError{Err: fmt.Errorf("--prune: %w", err)}
 		}
+		if f.pattern, err = usage.Pattern("--prune", string(f.prune)); err != nil {
+			return 0, err
+		}
 	}
 	switch {
 	case f.pruneAll && f.prune == "":
@@ -183,6 +190,9 @@ func (p *plan) open(ctx context.Context) error {
 		return *p.stdin, err
 	}
 	o := sources.Options{Prefix: string(p.flags.prefix), Stdin: read, Follow: p.flags.follow, AllowEmpty: p.flags.allowEmpty}
+	if p.flags.pattern != nil {
+		o.Match = func(key string) bool { return p.flags.pattern.Match([]byte(key)) }
+	}
 	if p.set == nil { // not in each round
 		o.Inform = p.app.Inform
 	}
@@ -206,6 +216,17 @@ func (p *plan) open(ctx context.Context) error {
 			return fault.Usagef("%s holds no key any more: nothing was written", shown)
 		case p.set == nil:
 			p.app.Warn(shown+" holds no key", "")
+		}
+	}
+	if p.flags.pattern != nil && !p.flags.pruneAll && set.Matching() == 0 {
+		pattern := format.BriefWord(string(p.flags.prune))
+		such := ""
+		if first := set.First(); len(first) > 0 {
+			such = ", such as " + format.BriefWord(first[0]) + ","
+		}
+		return &fault.UsageError{
+			Err:  fmt.Errorf("no key of the sources%s matches %s, so --prune would delete every key that does: nothing was written", such, pattern),
+			Hint: suggest.Try("`--prefix PREFIX` for keys that are named after files; `--prune-all` to prune nevertheless"),
 		}
 	}
 	for _, name := range p.names {

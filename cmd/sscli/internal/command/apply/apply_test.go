@@ -87,7 +87,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 		apptest.Put(t, store, "other/key", "1")
 		before := apptest.Contents(store)
 		source := writeSource(t, want)
-		args := []string{"apply", source, "--prune", "stale/*", "--yes", "-q"}
+		args := []string{"apply", source, "--prune", "stale/*", "--prune-all", "--yes", "-q"}
 		if code, planned, stderr := run(t, store, append(args, "--dry-run")...); code != 0 || !cmp.Equal(before, apptest.Contents(store)) {
 			t.Errorf("seed %d: dry run: exit code %d: %s%s", seed, code, planned, stderr)
 		}
@@ -163,7 +163,7 @@ func TestMeanwhile(t *testing.T) {
 			return emulator.Action{}
 		})
 		source := writeSource(t, map[string]string{"a": "1", "b": "1"})
-		code, stdout, stderr := run(t, store, "apply", source, "--prune", "old", "--yes", "-o", "template={{.action}}\t{{.key}}")
+		code, stdout, stderr := run(t, store, "apply", source, "--prune", "old", "--prune-all", "--yes", "-o", "template={{.action}}\t{{.key}}")
 		if code != tt.code || stdout != tt.lines || strings.Contains(stderr, "another client changed") != (code == 1) {
 			t.Errorf("%s: exit code %d, printed %q; %s", tt.name, code, stdout, stderr)
 		}

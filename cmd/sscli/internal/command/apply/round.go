@@ -97,14 +97,41 @@ func (r *round) run(ctx context.Context) (err error) {
 // findStale reads the keys to prune, and asks the user about them. They are deleted later, as they are
 // now.
 func (r *round) findStale(ctx context.Context, store *bulkread.Store) (err error) {
-	r.stale, err = verb.Look(ctx, store, string(r.flags.prune), r.set.Has, func(err error) {
+	kept := make(bulkread.Seen)
+	keep := func(key string) bool {
+		has := r.set.Has(key)
+		if has {
+			kept.Add(key)
+		}
+		return has
+	}
+	r.stale, err = verb.Look(ctx, store, string(r.flags.prune), keep, func(err error) {
 		r.sum.Refused++
 		r.app.Refuse(&r.refused, err)
 	})
-	if err != nil || r.stale.Len() == 0 || r.flags.dryRun {
+	if err != nil || r.stale.Len() == 0 {
 		return err
 	}
-	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(r.stale.Len(), "key"), brief(r.stale)))
+	n := r.stale.Len()
+	what := format.Count(n, "key")
+	if n > len(kept) {
+		pattern := format.BriefWord(string(r.flags.prune))
+		switch {
+		case len(kept) > 0:
+			what = fmt.Sprintf("%d of the %d keys that match %s", n, n+len(kept), pattern)
+		case n == 1:
+			what = "the only key that matches " + pattern
+		default:
+			what = fmt.Sprintf("all %d keys that match %s", n, pattern)
+		}
+		if r.app.Settings.Yes || r.flags.dryRun {
+			r.app.Warn("--prune deletes "+what, "")
+		}
+	}
+	if r.flags.dryRun {
+		return nil
+	}
+	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s, which the sources do not have: %s", what, brief(r.stale)))
 }
 
 // brief returns the names of the first few keys as text.
