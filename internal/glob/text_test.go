@@ -87,6 +87,11 @@ func FuzzText(f *testing.F) {
 		f.Add(s, "x/a")
 		f.Add(s, strings.Repeat("a", 63)+"b")
 	}
+	for _, s := range []string{"Ā-Ă", "^Ā", "?ā*", "ÿ-ā", "*Ā"} { // at the end of the table of small characters
+		for _, text := range []string{"ÿ", "Ā", "ā", "Ă", "ă", "Āā", "āĀ", "日本"} {
+			f.Add(s, text)
+		}
+	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		pattern = strings.ReplaceAll(pattern, "*>", "*")
 		if !utf8.ValidString(pattern) || strings.Contains(pattern, "*>") || strings.Count(pattern, "*")+strings.Count(pattern, ">") > 2 || len(pattern) > 200 || len(text) > 80 {

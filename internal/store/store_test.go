@@ -795,6 +795,25 @@ func TestExpiryTogether(t *testing.T) {
 	}
 }
 
+// TestExpiredIsMissing: a key whose time has come is missing, even if more keys are due than are removed at once.
+func TestExpiredIsMissing(t *testing.T) {
+	for _, s := range []step{
+		{do: "GET k199", want: "$-1\r\n"},
+		{do: "DEL k199", want: ":0\r\n"},
+		{do: "VDEL k199 v", want: ":0\r\n"},
+		{do: "SET k199 v NX", want: "+OK\r\n"},
+	} {
+		l := newLab(store.Options{})
+		for i := range 200 {
+			l.do(step{do: fmt.Sprintf("SET k%03d v PX 10", i)})
+		}
+		l.now = l.now.Add(10 * time.Millisecond)
+		if got, _ := l.do(s); string(got.Payload) != s.want {
+			t.Errorf("%s of an expired key: %q, want %q", s.do, got.Payload, s.want)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	l := newLab(store.Options{})
 	for _, s := range []string{"SET a 1", "SET b 2 PX 100", "SET c 3", "SET d 4", "SET a 5 NX", "DEL c", "VDEL d 4", "VDEL a 9", "DEL z"} {

@@ -64,7 +64,7 @@ type History struct {
 type lock struct {
 	known    bool // whether held is known
 	held     bool
-	holder   string         // the current holder; the last one if the lock is free
+	holder   string         // the current holder; after a deletion the last one
 	noHolder bool           // holder is not known
 	since    time.Time      // the latest possible time of the acquisition or deletion
 	exact    bool           // since is the exact time
@@ -295,7 +295,6 @@ func (l *lock) handleResync(st *format.LockEvent, e client.Event) {
 		st.Why = "it was acquired while it was not watched"
 	case !l.held:
 		st.Why = "it was released, or expired, while it was not watched"
-		l.holder, l.noHolder = before.holder, before.noHolder
 	case l.noHolder || before.noHolder:
 	case before.holder != l.holder:
 		st.Before = before.holder
