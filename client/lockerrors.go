@@ -74,7 +74,7 @@ type NotHolderError struct {
 
 func (e *NotHolderError) Error() string {
 	if !e.Status.Held {
-		return fmt.Sprintf("lock %q is free: it expired, or was released", e.Status.Name)
+		return fmt.Sprintf("lock %q is free: the store does not say whether it expired, or was released or broken", e.Status.Name)
 	}
 	return fmt.Sprintf("lock %q is held by %s", e.Status.Name, e.Status.by())
 }

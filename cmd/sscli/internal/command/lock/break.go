@@ -1,9 +1,13 @@
 package lock
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +23,8 @@ import (
 
 // newBreak returns the command `sscli lock break`.
 func newBreak(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:   "break NAME",
 		Short: "Take a lock from its holder",
 		Long: `Show who holds the lock NAME, ask, and delete the lock if it still has that holder. Use
@@ -30,6 +35,10 @@ A holder that still runs loses the lock: lock run ends its command, and lock run
 hold, lock renew and lock release exit with 8. Until its command has ended, it runs
 beside the next holder, so protect what it writes with fencing tokens.
 
+NAME is the lock, not a key that it protects. A key that was written with a fencing token is
+no lock: break leaves it alone, and the exit code is 6, unless --force-fence is set. break
+also says if the value is none that a lock writes, or the key was not written for a while.
+
 The exit code is 1 if the lock is free, or has another holder after the answer. Without a
 terminal, --yes is required.`,
 		Example: "  sscli lock status deploy --observe 30s    # is it being renewed?\n  sscli lock break deploy",
@@ -39,13 +48,16 @@ terminal, --yes is required.`,
 				return &fault.UsageError{Err: err}
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				return breakLock(cmd.Context(), a, s, args[0])
+				return breakLock(cmd.Context(), a, s, args[0], force)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force-fence", false, "delete the key even if it was written with a fencing token")
+	return cmd
 }
 
-func breakLock(ctx context.Context, a *app.App, s *client.Session, name string) error {
+// breakLock deletes the key of a lock. If force is true, it also deletes a key with a fencing token.
+func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, force bool) error {
 	held, err := verb.ReadKey(ctx, a, s, name)
 	if err != nil {
 		return statusError(name, err)
@@ -57,11 +69,21 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string) 
 		return fault.ErrNo
 	}
 	holder := format.Brief(string(held.Value))
-	if err := a.ConfirmAlways(ctx, fmt.Sprintf("lock break %s, held by %s%s", format.Brief(name), holder, renewedAt(held.Version))); err != nil {
+	what := fmt.Sprintf("lock break %s, held by %s%s", format.Brief(name), holder, renewedAt(held.Version))
+	if why := notHolder(held.Value); why != "" {
+		what += "; the value " + why + ", so it may be no lock but data, which is deleted"
+		if a.Settings.Yes {
+			a.Warn(what, "")
+		}
+	} else {
+		what += (&lockFlags{}).renewalNote(client.LockStatus{Holder: held.Value, Token: held.Version})
+	}
+	if err := a.ConfirmAlways(ctx, what); err != nil {
 		return err
 	}
 	a.Signals.Arm()
 	req := verb.Request{
+		Force:    force,
 		Commands: []client.Command{client.VDel(name, held.Value, client.WriteOptions{})},
 		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
 			if !reply.(client.VDelResult).Deleted {
@@ -76,10 +98,31 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string) 
 	}
 	err = verb.DoOver(ctx, a, s, req)
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
-		req.Force = true // somebody wrote the lock with a token
-		err = verb.DoOver(ctx, a, s, req)
+		err = &fault.NextError{
+			Err:  fmt.Errorf("%w; so %s is no lock but a key that a lock protects: nothing was deleted", err, format.Brief(name)),
+			Hint: suggest.Try("name the lock: `sscli lock list` shows candidates; `sscli lock break NAME --force-fence` deletes the key and its token").Fill(suggest.Name, name),
+		}
 	}
 	return err
+}
+
+// longestHolder is the length in bytes of a value that is longer than the holders that locks usually have.
+const longestHolder = 256
+
+// notHolder returns why a value is hardly the holder of a lock, or "". sscli writes the client id and a random
+// number, Microsoft's SDKs the client id.
+func notHolder(value []byte) string {
+	switch {
+	case len(value) == 0:
+		return "is empty"
+	case len(value) > longestHolder:
+		return fmt.Sprintf("has %d bytes", len(value))
+	case !utf8.Valid(value) || bytes.ContainsFunc(value, unicode.IsControl):
+		return "is not a line of text"
+	case (value[0] == '{' || value[0] == '[') && json.Valid(value):
+		return "is JSON"
+	}
+	return ""
 }
 
 // renewedAt returns the time when a holder acquired or last renewed a lock, by the store's clock, as

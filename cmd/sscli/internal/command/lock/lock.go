@@ -218,7 +218,7 @@ func (f *lockFlags) notLock(err error) error {
 	return &fault.NextError{
 		Err: fmt.Errorf("lock %s: %w; %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name), err, format.Brief(f.name)),
 		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
-			"if it was a lock: `sscli lock break NAME`").Fill(suggest.Name, f.name),
+			"to delete that: `sscli lock break NAME --force-fence`").Fill(suggest.Name, f.name),
 	}
 }
 
