@@ -52,7 +52,7 @@ func runApp(a *app.App, name string, args []string) int {
 	ctx, a.Signals = signals.Notify(context.Background())
 	err := runLine(ctx, a, name, args)
 	code := a.Report(err)
-	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
+	if e, ok := errors.AsType[*signals.Interrupted](err); ok && a.Settings.Output != app.Plugin {
 		e.Reraise()
 	}
 	return code

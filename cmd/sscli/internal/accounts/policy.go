@@ -105,6 +105,23 @@ func (p *Policies) stat() (state string) {
 	return state
 }
 
+// Hangups returns a channel that has a value after SIGHUP. If the terminal was closed, SIGHUP ends sscli as usual.
+func Hangups(a *app.App) <-chan struct{} {
+	hung := make(chan struct{}, 1)
+	terminal := hasTerminal()
+	a.Signals.Hangups(func() bool {
+		if terminal && !hasTerminal() {
+			return false
+		}
+		select {
+		case hung <- struct{}{}:
+		default: // one is waiting
+		}
+		return true
+	})
+	return hung
+}
+
 // Watch gives the server the rules anew at SIGHUP and when a file changes, until Close. With reload false,
 // SIGHUP ends sscli as usual.
 func (p *Policies) Watch(server *emulator.Server, hangup bool) {
@@ -114,19 +131,9 @@ func (p *Policies) Watch(server *emulator.Server, hangup bool) {
 	const pause = 500 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	hung := make(chan struct{}, 1)
+	var hung <-chan struct{}
 	if hangup {
-		terminal := hasTerminal()
-		p.app.Signals.Hangups(func() bool {
-			if terminal && !hasTerminal() { // the terminal was closed
-				return false
-			}
-			select {
-			case hung <- struct{}{}:
-			default:
-			}
-			return true
-		})
+		hung = Hangups(p.app)
 	}
 	p.watch.Go(func() {
 		tick := time.NewTicker(pause)

@@ -157,6 +157,9 @@ func (a *App) configured(settings config.Settings, err error) error {
 	if a.Form = ""; slices.Contains(a.Forms, form) {
 		a.Form, form = form, "raw"
 	}
+	if settings.Output == Plugin {
+		a.Signals.Arm() // the exit code is not that of a signal
+	}
 	if printErr := a.SetOutput(form); printErr != nil {
 		source := settings.Sources["output"]
 		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})

@@ -73,7 +73,7 @@ func (a *App) Report(err error) int {
 	if err == nil {
 		return 0
 	}
-	if a.Settings.Output == Plugin && !a.outputClosed {
+	if a.Settings.Output == Plugin {
 		return a.reportUnknown(err)
 	}
 	if a.Faults == nil {
@@ -88,17 +88,17 @@ func (a *App) Report(err error) int {
 	return a.Fault(err)
 }
 
-// reportUnknown prints an error as a monitoring plugin, and returns the exit code.
+// reportUnknown prints an error as a monitoring plugin, and returns the exit code, from 0 to 3.
 func (a *App) reportUnknown(err error) int {
+	const unknown = 3
 	f, printed := a.Explain(err)
 	if printed {
-		return f.Code
+		return min(f.Code, unknown)
 	}
 	text := f.Message
 	if f.Hint != "" {
 		text += "; try: " + f.Hint
 	}
-	const unknown = 3
 	fmt.Fprintln(a.Stdout, "SSCLI UNKNOWN - "+strings.ReplaceAll(format.Escape(text), "|", "/"))
 	return unknown
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 
 type flags struct {
 	locks, patterns []string
+	labels          []string
 	conditions      map[string]*config.Text // of conditions with a value
 	switches        map[string]*bool        // of the others
 	file, state     config.Text
@@ -90,9 +92,10 @@ what --listen saw.`,
 	fs.VarP(&f.file, "file", "f", "run the checks in `FILE`, - for standard input")
 	fs.BoolVar(&f.lint, "lint", false, "find mistakes in the file of -f, and connect to no broker")
 	fs.Var(&f.state, "state", "keep in `FILE` what the next run needs to know of this one")
+	fs.StringArrayVar(&f.labels, "label", nil, "add the label `NAME=VALUE` to all metrics; may be repeated")
 	fs.BoolVar(&f.noWrite, "no-write", false, "do not set "+ClockKey+" to read the store's clock")
 	fs.StringVar(&f.drift, "drift", "1m", "the clocks of clients are at most `TIME` ahead of the store's, which refuses more than the default")
-	fs.Var(&f.out, "outfile", "with -o prometheus: write to `FILE`, which readers see whole")
+	fs.Var(&f.out, "outfile", "with -o prometheus: write to `FILE`, which readers see whole, - for standard output")
 	f.listen.bind(fs)
 	return cmd
 }
@@ -101,23 +104,34 @@ what --listen saw.`,
 const prometheus = "prometheus"
 
 func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []string) error {
-	specs, err := f.specs(ctx, a, keys)
-	if err != nil {
-		return err
+	load := func() (views []*view, apps []*app.App, err error) {
+		specs, err := f.specs(ctx, a, keys)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := f.together(a, specs); err != nil {
+			return nil, nil, err
+		}
+		return f.views(ctx, a, cmd, specs)
 	}
 	if f.lint {
+		specs, err := f.specs(ctx, a, keys)
+		if err != nil {
+			return err
+		}
 		return a.Emit(format.Note{Level: format.Notice, Message: format.Count(len(specs), "check") + ", no mistakes"})
 	}
-	if err := f.together(a, specs); err != nil {
-		return err
-	}
-	views, apps, err := f.views(ctx, a, cmd, specs)
+	views, apps, err := load()
 	if err != nil {
 		return err
 	}
 	if f.listen.listen != "" {
-		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, pause: permanentPause, now: time.Now,
-			log: func(text string, args ...any) { a.Note(fmt.Sprintf(text, args...)) }}
+		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, pause: permanentPause, refuse: refusedPause, now: time.Now, state: string(f.state), build: a.Build.Version,
+			warn: func(text string) { a.Warn(text, "") },
+			log:  func(text string, args ...any) { a.Note(fmt.Sprintf(text, args...)) }}
+		if f.file != "" && f.file != "-" {
+			m.load = load
+		}
 		return m.run(ctx, a, f.listen)
 	}
 	return f.once(ctx, a, views, apps)
@@ -225,8 +239,10 @@ func (f flags) given(keys []string) (specs []*spec, err error) {
 func (f flags) together(a *app.App, specs []*spec) error {
 	l := f.listen
 	switch {
-	case l.listen != "" && (f.state != "" || f.out != "" || a.Form != ""):
-		return fault.Usagef("--listen together with --state, --outfile, or -o nagios or prometheus: Prometheus reads the metrics from the port")
+	case l.listen != "" && (f.out != "" || a.Form != ""):
+		return fault.Usagef("--listen together with --outfile, or -o nagios or prometheus: Prometheus reads the metrics from the port")
+	case len(f.labels) > 0 && l.listen == "" && a.Form != prometheus:
+		return fault.Usagef("--label without -o prometheus or --listen")
 	case l.listen == "" && (l.port.Cert != "" || l.port.Key != "" || l.users != "" || l.insecure):
 		return fault.Usagef("--tls-cert, --tls-key, --users and --no-login are for --listen")
 	case f.out != "" && a.Form != prometheus:
@@ -282,12 +298,38 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	if err != nil {
 		return nil, nil, fault.Usagef("--drift: %w", err)
 	}
+	labels, err := f.allLabels(specs)
+	if err != nil {
+		return nil, nil, err
+	}
 	live := f.listen.listen != ""
 	for _, one := range apps {
 		own := contextOf(one)
-		views = append(views, newView(own, brokers[own], drift, a.Form == "" && !live, a.Form == prometheus || live))
+		views = append(views, newView(own, labels, brokers[own], drift, a.Form == "" && !live, a.Form == prometheus || live))
 	}
 	return views, apps, nil
+}
+
+// allLabels returns the labels of all series.
+func (f flags) allLabels(specs []*spec) (all []label, err error) {
+	taken := make(map[string]bool)
+	for _, s := range specs {
+		for _, l := range s.labels {
+			taken[l.name] = true
+		}
+	}
+	for _, text := range f.labels {
+		name, value, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || !isLabelName(name):
+			return nil, fault.Usagef("--label %.64q: expected a name of letters, digits and _, and a value, such as team=ops", text)
+		case isReserved(name) || taken[name]:
+			return nil, fault.Usagef("--label %s: series have this label already", name)
+		}
+		taken[name] = true
+		all = append(all, label{name, value})
+	}
+	return all, nil
 }
 
 // once looks at all brokers at the same time, and prints the verdicts.
@@ -316,11 +358,11 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	case app.Plugin:
 		line, state := plugin(all, now, forgot)
 		if err := a.Print(line + "\n"); err != nil {
-			return err
+			state = worse(state, unknown) // nobody reads it, but the exit code says it, too
 		}
-		return &fault.ExitError{Code: state}
+		return &fault.ExitError{Code: int(state)}
 	case prometheus:
-		return cmp.Or(f.metrics(a, expose(views, false, now)), forgot)
+		return cmp.Or(f.metrics(a, expose(views, a.Build.Version, false, now)), forgot)
 	}
 	err = report(a, all, code, now)
 	switch {
@@ -362,7 +404,10 @@ func (f flags) remembered(ctx context.Context, views []*view) (all []verdict, no
 func (v *view) remember(past history, lost error, now time.Time) []verdict {
 	v.broker.lost = lost
 	for s, k := range v.seen {
-		past.before(s, k, now)
+		if k.read && k.err == nil {
+			past.before(s, k, now)
+			past.keep(s, k, now)
+		}
 	}
 	verdicts := v.verdicts(now)
 	for i, s := range v.specs {
@@ -374,7 +419,7 @@ func (v *view) remember(past history, lost error, now time.Time) []verdict {
 
 // metrics prints metrics, or writes them to a file.
 func (f flags) metrics(a *app.App, text string) error {
-	if f.out == "" {
+	if f.out == "" || f.out == "-" {
 		return a.Print(text)
 	}
 	if err := files.Write(string(f.out), []byte(text), 0o644); err != nil {

@@ -108,7 +108,7 @@ func unique(file string, specs []*spec) (mistakes []error) {
 
 // isReserved reports whether series have a label already, or Prometheus adds it.
 func isReserved(label string) bool {
-	return slices.Contains([]string{"check", "context", "key", "lock", "match", "job", "instance", "le", "quantile"}, label)
+	return slices.Contains([]string{"check", "context", "key", "lock", "match", "certificate", "version", "job", "instance", "le", "quantile"}, label)
 }
 
 // isLabelName reports whether a label may have a name.

@@ -26,17 +26,17 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		now := time.Unix(2_000_000_000, 0)
-		v := newView(content, specs, time.Minute, age%2 == 0, true)
+		v := newView(content, nil, specs, time.Minute, age%2 == 0, true)
 		v.broker.err, v.broker.counts = nil, map[string]count{"a": {n: 3}}
 		version := client.Version{Wall: now.UnixMilli() - age%1_000_000, Node: "n"}
 		for _, s := range specs {
 			v.record(v.readers[s.target], []byte(content), age%3 != 0, version, now)
 		}
 		line, code := plugin(v.verdicts(now), now, nil)
-		if strings.ContainsAny(line, "\n\r\x1b\x00") || strings.Count(line, "|") > 1 || code < 0 || code > 3 {
+		if strings.ContainsAny(line, "\n\r\x1b\x00") || strings.Count(line, "|") > 1 || code > unknown || len(line) > maxLine+len(content) {
 			t.Errorf("%q, %d", line, code)
 		}
-		for metric := range strings.Lines(expose([]*view{v}, true, now)) {
+		for metric := range strings.Lines(expose([]*view{v}, "1.0", true, now)) {
 			if !strings.HasSuffix(metric, "\n") || !strings.HasPrefix(metric, "sscli_") && !strings.HasPrefix(metric, "# ") {
 				t.Errorf("%q", metric)
 			}
@@ -79,10 +79,32 @@ func TestParseAmounts(t *testing.T) {
 	}
 }
 
+// TestParseRate: a rate is of at most 1000 changes in at most 7 days.
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]rate{
+		"5/10m": {-1, 5, 10 * time.Minute}, "1,5/10m": {1, 5, 10 * time.Minute}, "0/1s": {-1, 0, time.Second}, "1000/7d": {-1, 1000, 7 * day}, "1000,1000/168h": {1000, 1000, 7 * day},
+		"5": {}, "5/": {}, "5/10": {}, "/10m": {}, "5/0s": {}, "5/-1s": {}, "5/7d1s": {}, "5/8d": {}, "5/169h": {}, "1001/1h": {}, "1,1001/1h": {}, "-1/1h": {}, "1.5/1h": {}, "0.5,1/1h": {}, "5,1/1h": {},
+	} {
+		if got, err := parseRate(text); (err != nil) != (want == rate{}) || err == nil && got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for text, days := range map[string]int{"0d": 0, "14d": 14, "65535d": 65535} {
+		if got, err := parseTime(text); err != nil || got != time.Duration(days)*day {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"65536d", "-1d", "d", "1.5d"} {
+		if got, err := parseTime(text); err == nil {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
 // TestNotCounted: before the keys of a pattern were counted, their number is unknown.
 func TestNotCounted(t *testing.T) {
 	s := &spec{kind: aMatch, target: "a*", limits: map[string]limit{"count-max": {critical: numberOf(9)}}}
-	v := newView("c", []*spec{s}, time.Minute, false, true)
+	v := newView("c", nil, []*spec{s}, time.Minute, false, true)
 	v.broker.err = nil
 	if got := v.verdicts(time.Now())[0]; got.state != unknown {
 		t.Errorf("%s, %q", got.state, got.problems)

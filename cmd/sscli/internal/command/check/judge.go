@@ -15,6 +15,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/format"
 )
@@ -224,12 +225,10 @@ func counting(name, unit, what string, n int) measure {
 func judge(s *spec, b *broker, k *seen, local time.Time) verdict {
 	v := verdict{spec: s}
 	switch {
-	case errors.Is(b.err, errNotYet):
+	case errors.Is(b.err, errNotYet), b.err != nil && b.code == fault.CodeUsage: // a file of ours cannot be read
 		v.problem(unknown, "%v", b.err)
 	case b.err != nil:
 		v.problem(critical, "%v", b.err)
-	case b.lost != nil && s.needs(memory):
-		v.problem(unknown, "what earlier runs saw is not known: %v", b.lost)
 	case s.kind == aBroker:
 		v.broker(b, local)
 	case s.kind == aMatch:
@@ -305,7 +304,7 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 	case s.conditions["missing"]:
 		v.problem(critical, "exists, expected no such key")
 	}
-	v.rate(k, local, "")
+	v.rate(b, k, local, "")
 	if !k.found {
 		return
 	}
@@ -371,11 +370,11 @@ func (v *verdict) lock(b *broker, k *seen, local time.Time) {
 	for _, problem := range k.value.problems {
 		v.problem(critical, "%s", problem)
 	}
-	v.rate(k, local, " of the holder")
+	v.rate(b, k, local, " of the holder")
 	if !k.found {
 		return
 	}
-	if s.conditions["held-max"] {
+	if s.conditions["held-max"] && !v.lost(b) {
 		v.measure(lasting("held", b.held(k, local)), "held for %s", "", "held-max")
 	}
 	v.ahead(k, local)
@@ -390,9 +389,20 @@ func (b *broker) held(k *seen, local time.Time) time.Duration {
 	return max(age.least, local.Sub(k.since))
 }
 
+// lost reports whether a condition cannot be judged because it is not known what earlier runs saw.
+func (v *verdict) lost(b *broker) bool {
+	if b.lost == nil {
+		return false
+	}
+	if text := fmt.Sprintf("what earlier runs saw is not known: %v", b.lost); !slices.Contains(v.problems, text) {
+		v.problem(unknown, "%s", text)
+	}
+	return true
+}
+
 // rate judges how often a key changed. what follows the number of changes.
-func (v *verdict) rate(k *seen, local time.Time, what string) {
-	if !v.spec.conditions["changes-max"] {
+func (v *verdict) rate(b *broker, k *seen, local time.Time, what string) {
+	if !v.spec.conditions["changes-max"] || v.lost(b) {
 		return
 	}
 	r := v.spec.changes

@@ -1,12 +1,16 @@
 package check
 
 import (
+	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,14 +81,21 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 
 // A monitor watches the keys of all views, and serves what it knows.
 type monitor struct {
-	views   []*view
-	apps    []*app.App
+	apps    []*app.App // of the views
 	noWrite bool
-	pause   time.Duration // permanentPause, except in tests
-	log     func(format string, args ...any)
+	state   string                              // the file of --state; "" = none
+	build   string                              // the version of sscli
+	load    func() ([]*view, []*app.App, error) // reads the file of the checks again; nil = there is none
+	pause   time.Duration                       // permanentPause, except in tests
+	refuse  time.Duration                       // refusedPause, except in tests
+	log     func(format string, args ...any)    // with --verbose
+	warn    func(text string)
 	now     func() time.Time
 
 	scrape sync.Mutex // one scrape at a time
+	views  []*view    // changed with scrape held
+
+	hangup <-chan struct{} // has a value after SIGHUP; nil = never
 }
 
 func (m *monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,18 +109,46 @@ func (m *monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	if r.Method == http.MethodHead {
-		return
-	}
 	m.scrape.Lock()
-	text := expose(m.views, true, m.now())
+	views := m.views
+	if name := r.URL.Query().Get("context"); name != "" {
+		views = slices.DeleteFunc(slices.Clone(views), func(v *view) bool { return v.context != name })
+	}
+	text := ""
+	if len(views) > 0 {
+		text = expose(views, m.build, true, m.now())
+	}
 	m.scrape.Unlock()
-	_, _ = w.Write([]byte(text)) // the client went away
+	w.Header().Set("Vary", "Accept-Encoding")
+	switch {
+	case text == "":
+		http.Error(w, "no check has this context", http.StatusNotFound)
+	case r.Method == http.MethodHead:
+	case acceptsGzip(r):
+		w.Header().Set("Content-Encoding", "gzip")
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level exists
+		_, _ = z.Write([]byte(text))                   // the client went away
+		_ = z.Close()
+	default:
+		_, _ = w.Write([]byte(text))
+	}
 }
 
-// expose returns all views in the text format of Prometheus.
-func expose(views []*view, watched bool, now time.Time) string {
+// acceptsGzip reports whether the client reads gzip.
+func acceptsGzip(r *http.Request) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, quality, _ := strings.Cut(one, ";")
+		if q := strings.TrimPrefix(strings.TrimSpace(quality), "q="); strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(q, "0.") != "" || q == ""
+		}
+	}
+	return false
+}
+
+// expose returns all views in the text format of Prometheus. build is the version of sscli.
+func expose(views []*view, build string, watched bool, now time.Time) string {
 	e := newExposition()
+	e.add("sscli_build_info", 1, append([]label{{"version", build}}, views[0].labels...)...)
 	for _, v := range views {
 		v.expose(e, watched, now)
 	}
@@ -131,9 +170,11 @@ func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
 			stop(err)
 		}
 	}
-	for i, v := range m.views {
-		running.Go(func() { failed(m.follow(ctx, m.apps[i], v)) })
+	if m.load != nil {
+		m.hangup = accounts.Hangups(a)
 	}
+	m.remember()
+	running.Go(func() { m.followAll(ctx, failed) })
 	running.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			failed(err)
@@ -150,6 +191,123 @@ func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
 	return err
 }
 
+// followAll keeps all views current until ctx ends, and replaces them after a SIGHUP.
+func (m *monitor) followAll(ctx context.Context, failed func(error)) {
+	for first := true; ctx.Err() == nil; first = false {
+		var following sync.WaitGroup
+		now, end := context.WithCancel(ctx)
+		for i, v := range m.views {
+			following.Go(func() { failed(m.follow(now, m.apps[i], v, first)) })
+		}
+		following.Go(func() {
+			for m.state != "" && wait.For(now, keepInterval) {
+				m.keep(now)
+			}
+		})
+		views, apps := m.reloaded(ctx)
+		end()
+		following.Wait()
+		m.keep(ctx)
+		if views != nil {
+			m.scrape.Lock()
+			for _, v := range views {
+				v.adopt(m.views)
+			}
+			m.views, m.apps = views, apps
+			m.scrape.Unlock()
+			m.remember()
+		}
+	}
+}
+
+// reloaded waits for a SIGHUP after which the file of the checks is right, and returns its views. They are nil when ctx
+// ends.
+func (m *monitor) reloaded(ctx context.Context) ([]*view, []*app.App) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-m.hangup:
+		}
+		views, apps, err := m.load()
+		if err == nil {
+			return views, apps
+		}
+		m.warn(fmt.Sprintf("the checks stay as they were: %v", err))
+	}
+}
+
+// adopt takes over what is known of the broker and of the keys that the checks read before.
+func (v *view) adopt(from []*view) {
+	i := slices.IndexFunc(from, func(old *view) bool { return old.context == v.context })
+	if i < 0 {
+		return
+	}
+	old := from[i]
+	drift := v.broker.drift
+	v.broker = old.broker
+	v.broker.drift = drift
+	for s, k := range old.seen {
+		k.read = false // the conditions may be others
+		v.before[s.id()] = k
+	}
+	for s := range v.seen {
+		if k := v.before[s.id()]; k != nil {
+			v.seen[s] = k
+		}
+	}
+}
+
+// remember reads the file of --state.
+func (m *monitor) remember() {
+	if m.state == "" {
+		return
+	}
+	past, err := readHistory(m.state)
+	if err != nil {
+		m.warn(fmt.Sprintf("--state: %v", err))
+	}
+	for _, v := range m.views {
+		v.mu.Lock()
+		v.past, v.broker.lost = past, err
+		v.mu.Unlock()
+	}
+}
+
+// keep writes what the views saw to the file of --state, which may have checks of others, too. A file that cannot be
+// read is left as it is. Once it can be, what is seen from then on counts.
+func (m *monitor) keep(ctx context.Context) {
+	if m.state == "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	unlock, err := lockHistory(limited, m.state)
+	if err == nil {
+		defer unlock()
+	}
+	past, lost := readHistory(m.state)
+	for _, v := range m.views {
+		v.mu.Lock()
+		v.broker.lost = lost
+		for s, k := range v.seen {
+			if k.known {
+				past.keep(s, k, k.looked)
+			}
+		}
+		for _, s := range v.specs {
+			past.forget(s, v.found[s])
+		}
+		v.mu.Unlock()
+	}
+	if err = cmp.Or(err, lost); err == nil {
+		err = past.write(m.state)
+	}
+	if err != nil {
+		m.log("--state: %v", err)
+	}
+}
+
 const (
 	// The store answers within probeTime, or it counts as down. With these, a store that stops answering
 	// is down after at most 1.75 s.
@@ -158,6 +316,8 @@ const (
 
 	clockInterval  = time.Minute      // between measurements of the clock
 	countInterval  = 30 * time.Second // between counts of the keys that match
+	keepInterval   = 15 * time.Second // between writes of the file of --state
+	keepTime       = 2 * time.Second  // to wait for others that use it
 	refusedPause   = time.Minute      // until a key that could not be watched is tried again
 	permanentPause = 30 * time.Second // after a refused login, or a file that cannot be read: the file may be replaced
 	auditInterval  = 5 * time.Minute
@@ -165,8 +325,8 @@ const (
 
 // follow keeps a view current until ctx ends. It returns an error of the settings, unless they were right at first:
 // then a file that they name may be back soon.
-func (m *monitor) follow(ctx context.Context, a *app.App, v *view) error {
-	for first := true; ctx.Err() == nil; first = false {
+func (m *monitor) follow(ctx context.Context, a *app.App, v *view, first bool) error {
+	for ; ctx.Err() == nil; first = false {
 		err := a.WithBroker(func(o client.Options) error { return m.connected(ctx, a, v, o) })
 		if ctx.Err() != nil {
 			return nil
@@ -285,7 +445,7 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken 
 		cancel()
 		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !isLost(err) {
 			m.refused(v, e.Key, e.Err)
-			refused[e.Key] = time.Now().Add(refusedPause)
+			refused[e.Key] = time.Now().Add(m.refuse)
 			continue
 		}
 		if !over {
@@ -333,7 +493,7 @@ func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, key
 			v.record(v.readers[e.Key], nil, false, client.Version{}, e.Time)
 		case client.EventError:
 			m.refused(v, e.Key, e.Err)
-			refused[e.Key] = time.Now().Add(refusedPause)
+			refused[e.Key] = time.Now().Add(m.refuse)
 		case client.EventDown, client.EventGap: // or an audit found a change that no notification announced
 			broken()
 			return nil
@@ -345,7 +505,7 @@ func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, key
 // refused records that the store refused to let a key be watched.
 func (m *monitor) refused(v *view, key string, err error) {
 	v.cannotRead(v.readers[key], fault.Describe(client.Get(key), err))
-	m.log("%s: %s cannot be watched: %v; trying again in %v", v.context, format.Escape(key), err, refusedPause)
+	m.log("%s: %s cannot be watched: %v; trying again in %v", v.context, format.Escape(key), err, m.refuse)
 }
 
 // gap counts a break of the watch, after which everything is unknown until it was looked at again.

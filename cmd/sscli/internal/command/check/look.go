@@ -30,7 +30,8 @@ const (
 
 // A view is what is known of a broker and of the keys that its checks read. Its mutex guards the fields after it.
 type view struct {
-	context string // the context's name or, without one, the broker's address
+	context string  // the context's name or, without one, the broker's address
+	labels  []label // of all series
 	specs   []*spec
 	shown   bool // messages may show values
 	metrics bool // the series of the checks are wanted
@@ -40,14 +41,16 @@ type view struct {
 	mu     sync.Mutex
 	broker broker
 	seen   map[*spec]*seen            // of the checks that read a key
+	past   history                    // what an earlier run saw of keys
+	before map[string]*seen           // what was seen before the checks were read again, by spec.id
 	found  map[*spec]map[string]*spec // the keys that the checks of patterns found, as checks, by their name
 }
 
 // errNotYet is why nothing is known of a broker before its first answer, nor after a break before it was asked again.
 var errNotYet = errors.New("not looked at yet")
 
-func newView(context string, specs []*spec, drift time.Duration, shown, metrics bool) *view {
-	v := &view{metrics: metrics, context: context, specs: specs, shown: shown, seen: make(map[*spec]*seen), readers: make(map[string][]*spec), found: make(map[*spec]map[string]*spec)}
+func newView(context string, labels []label, specs []*spec, drift time.Duration, shown, metrics bool) *view {
+	v := &view{metrics: metrics, context: context, labels: labels, specs: specs, shown: shown, seen: make(map[*spec]*seen), readers: make(map[string][]*spec), found: make(map[*spec]map[string]*spec), before: make(map[string]*seen)}
 	for _, s := range specs {
 		if s.reads() {
 			v.seen[s], v.readers[s.target] = &seen{}, append(v.readers[s.target], s)
@@ -271,7 +274,9 @@ func (v *view) discover(counted map[string]count) map[string][]*spec {
 				copied := *s
 				one = &copied
 				one.name, one.kind, one.target, one.of = "", aKey, key, s
-				v.seen[one] = &seen{}
+				if v.seen[one] = v.before[one.id()]; v.seen[one] == nil {
+					v.seen[one] = &seen{}
+				}
 			}
 			v.found[s][key] = one
 			each[key] = append(each[key], one)
@@ -354,6 +359,7 @@ func (v *view) record(readers []*spec, content []byte, found bool, version clien
 		default:
 			k.after = at.Add(-notifyTime)
 		}
+		first := !k.known
 		k.known, k.read, k.err, k.found, k.size, k.version, k.value, k.looked = true, true, nil, found, len(content), version, value{}, at
 		if found {
 			k.value = s.look(content, v.shown)
@@ -362,6 +368,9 @@ func (v *view) record(readers []*spec, content []byte, found bool, version clien
 			if k.holder = holder; found {
 				k.last = holder
 			}
+		}
+		if first && v.past.Checks != nil {
+			v.past.before(s, k, at)
 		}
 	}
 }

@@ -19,11 +19,10 @@ const (
 	maxText = 3000
 )
 
-// plugin returns verdicts as the line of a monitoring plugin, and the exit code: 0 to 3. The worst come
+// plugin returns verdicts as the line of a monitoring plugin, and its state. The worst come
 // first, as many as fit, and then the numbers as performance data, as many as fit. forgot is why the file of --state was
 // not read or not written, or nil.
-func plugin(verdicts []verdict, now time.Time, forgot error) (line string, code int) {
-	worst := ok
+func plugin(verdicts []verdict, now time.Time, forgot error) (line string, worst state) {
 	var bad []*verdict
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -42,7 +41,7 @@ func plugin(verdicts []verdict, now time.Time, forgot error) (line string, code 
 		text = fmt.Sprintf("%d of %s: ", len(bad), format.Count(len(verdicts), "check"))
 		for i, v := range bad {
 			next := v.state.String() + " " + v.spec.describe() + ": " + v.message(now)
-			if i > 0 && len(text)+len(plain(next)) > maxText {
+			if i > 0 && len(text)+len(plain(next)) > maxText-len(", and 10000 more") {
 				text += fmt.Sprintf(", and %d more", len(bad)-i)
 				break
 			}
@@ -68,7 +67,7 @@ func plugin(verdicts []verdict, now time.Time, forgot error) (line string, code 
 			}
 		}
 	}
-	return line, int(worst)
+	return line, worst
 }
 
 // plain returns text that cannot end the text of a plugin: without control characters and |.
@@ -139,6 +138,7 @@ type family struct{ name, kind, help string }
 // families returns the metrics, in the order in which they are written. docs/monitoring.md has a table of them.
 func families() []family {
 	return []family{
+		{"sscli_build_info", "gauge", "The version of sscli; always 1."},
 		{"sscli_up", "gauge", "Whether the store answered the last round trip."},
 		{"sscli_round_trip_seconds", "gauge", "Duration of the last round trip to the store."},
 		{"sscli_clock_skew_seconds", "gauge", "How far this machine's clock is ahead of the store's."},
@@ -213,32 +213,32 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	b := &v.broker
-	own := label{"context", v.context}
-	e.add("sscli_up", truth(b.err == nil), own)
+	own := append([]label{{"context", v.context}}, v.labels...)
+	e.add("sscli_up", truth(b.err == nil), own...)
 	if b.err == nil {
-		e.add("sscli_round_trip_seconds", b.rtt.Seconds(), own)
+		e.add("sscli_round_trip_seconds", b.rtt.Seconds(), own...)
 		if b.clock != nil && b.clock.exact {
 			ahead := b.skew(local)
-			e.add("sscli_clock_skew_seconds", (ahead.least + (ahead.most-ahead.least)/2).Seconds(), own)
+			e.add("sscli_clock_skew_seconds", (ahead.least + (ahead.most-ahead.least)/2).Seconds(), own...)
 		}
 	}
 	if b.cert != nil && b.verified {
-		e.add("sscli_certificate_expiry_timestamp_seconds", float64(b.cert.NotAfter.Unix()), own, label{"certificate", b.cert.Subject.String()})
+		e.add("sscli_certificate_expiry_timestamp_seconds", float64(b.cert.NotAfter.Unix()), slices.Concat(own, []label{{"certificate", b.cert.Subject.String()}})...)
 	}
 	if !b.token.IsZero() {
-		e.add("sscli_token_expiry_timestamp_seconds", float64(b.token.Unix()), own)
+		e.add("sscli_token_expiry_timestamp_seconds", float64(b.token.Unix()), own...)
 	}
 	if watched {
-		e.add("sscli_watch_gaps_total", float64(b.gaps), own)
+		e.add("sscli_watch_gaps_total", float64(b.gaps), own...)
 	}
 	for i := range verdicts {
 		s := verdicts[i].spec
-		labels := []label{own, {"check", s.describe()}}
-		e.add("sscli_check_state", float64(verdicts[i].state), append(labels, s.labels...)...)
+		labels := slices.Concat(own, []label{{"check", s.describe()}})
+		e.add("sscli_check_state", float64(verdicts[i].state), slices.Concat(labels, s.labels)...)
 		if b.err == nil {
 			s.expose(e, b, v.seen[s], labels, watched, local)
 			for _, one := range verdicts[i].each {
-				labels := append(append(labels, label{aMatch, s.target}, label{aKey, one.spec.target}), s.labels...)
+				labels := slices.Concat(labels, []label{{aMatch, s.target}, {aKey, one.spec.target}}, s.labels)
 				e.add("sscli_match_key_state", float64(one.state), labels...)
 				one.spec.exposeKey(e, b, v.seen[one.spec], labels, local)
 			}
@@ -250,14 +250,14 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched bool, local time.Time) {
 	if s.kind == aMatch {
 		if c, counted := b.counts[s.target]; counted && c.err == nil {
-			e.add("sscli_match_keys", float64(c.n), append(append(labels, label{aMatch, s.target}), s.labels...)...)
+			e.add("sscli_match_keys", float64(c.n), slices.Concat(labels, []label{{aMatch, s.target}}, s.labels)...)
 		}
 		return
 	}
 	if k == nil || !k.read || k.err != nil {
 		return
 	}
-	labels = append(append(labels, label{s.kind, s.target}), s.labels...)
+	labels = slices.Concat(labels, []label{{s.kind, s.target}}, s.labels)
 	if s.kind == aLock {
 		e.add("sscli_lock_held", truth(k.found), labels...)
 		if k.found {

@@ -99,11 +99,8 @@ func (s *spec) id() string {
 	return s.context + "\x00" + s.kind + "\x00" + s.describe()
 }
 
-// before adds what earlier runs found to what this run saw of a key, and records it.
+// before adds what earlier runs found to what this run saw of a key.
 func (h history) before(s *spec, k *seen, now time.Time) {
-	if !k.read || k.err != nil {
-		return
-	}
 	p := h.Checks[s.id()]
 	known := !p.Held.IsZero() // an earlier run read the key
 	k.changes = p.Changes
@@ -124,7 +121,6 @@ func (h history) before(s *spec, k *seen, now time.Time) {
 		k.changes = append(k.changes, now)
 		k.changes = k.changes[max(0, len(k.changes)-maxChanges-1):]
 	}
-	h.keep(s, k, now)
 }
 
 // keep records what was seen of a key.
