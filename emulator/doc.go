@@ -170,7 +170,10 @@
 //	  clients may not publish below `clients/`: 0x87      assumed
 //	  another client's response topic: PUBACK 0x87        assumed
 //	with a policy: a response topic that the client may   assumed
-//	  not subscribe to: PUBACK 0x87
+//	  not subscribe to, or that is not its own and that
+//	  it may not publish to: PUBACK 0x87
+//	new rules: subscriptions, queued messages, wills and  assumed     Server.SetPolicy
+//	  delayed requests that they do not allow are dropped
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //

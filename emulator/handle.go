@@ -150,8 +150,15 @@ func (s *Server) admit(r *request, expiry time.Duration) {
 	}
 	delay := s.opts.Latency + r.action.Delay
 	if delay > 0 && !r.action.Drop {
-		later := r.clone()
-		if !s.after(delay, later.cost(), func() { s.process(later) }) {
+		later, earlier := r.clone(), s.policy
+		if !s.after(delay, later.cost(), func() {
+			if !s.stillMay(later.client, earlier, later.responseTopic) {
+				s.observeIgnored(later.Request, "its client's rights have ended")
+				later.acknowledgeLast()
+				return
+			}
+			s.process(later)
+		}) {
 			r.client.Ack(r.packetID, broker.QuotaExceeded)
 			return
 		}
@@ -277,8 +284,13 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 // delay it, the reply is lost.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
+	earlier := s.policy
 	if !s.after(o.action.DelayReply, size, func() {
-		s.sendInOrder(o.client.ID, size, func() { s.reply(&o, kept) })
+		s.sendInOrder(o.client.ID, size, func() {
+			if s.stillMay(o.client, earlier, kept.topic) {
+				s.reply(&o, kept)
+			}
+		})
 	}) {
 		s.counts.Undelivered++
 		o.acknowledgeLast()

@@ -10,7 +10,6 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/observe"
-	"github.com/sscli/sscli/internal/policy"
 )
 
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
@@ -136,7 +135,7 @@ func (s *Server) expireLogin(l *broker.Login, at time.Time) {
 	c := l.Client
 	m, known := c.Value.(*member)
 	if !known {
-		m = &member{who: policy.Principal{ClientID: c.ID, Username: c.Username}}
+		m = new(member)
 		c.Value = m
 	}
 	m.expires = at
@@ -175,8 +174,11 @@ func (s *Server) refused(c *broker.Client, v broker.Verdict) {
 func (s *Server) connected(c *broker.Client) {
 	s.observeConnection(observe.Connect, c, "")
 	s.cutAtExpiry(c)
-	if m, ok := c.Value.(*member); ok && s.policy != nil && m.admitted != s.policy { // the policy changed during the login
-		c.Disconnect(broker.AdministrativeAction)
+	if m, ok := c.Value.(*member); ok {
+		m.connected = true
+		if s.policy != nil && m.of != s.policy { // the policy changed during the login
+			c.Disconnect(broker.AdministrativeAction)
+		}
 	}
 }
 
@@ -189,4 +191,8 @@ func (s *Server) disconnected(c *broker.Client) {
 	}
 	delete(s.late, c.ID)
 	s.keepLogin(c)
+	if m, ok := c.Value.(*member); ok {
+		m.connected = false
+		s.keepAbsent(m)
+	}
 }

@@ -111,15 +111,17 @@ func (o *Options) policy() *Policy {
 	return o.Policy
 }
 
-// A member is what the server knows of a client, for its rules. The broker's lock guards it.
+// A member is what the server knows of a client, connected or away, for its rules. The broker's lock guards it.
 type member struct {
-	expires time.Time     // when the client's token expires; zero = never
-	cut     *broker.Timer // closes the connection then; nil = never
-	who     policy.Principal
+	expires   time.Time     // when the client's token expires; zero = never
+	cut       *broker.Timer // closes the connection then; nil = never
+	connected bool
+	subjects  []string // of its certificate and of the certificate's issuers
+	who       policy.Principal
 
-	of       *Policy // the policy that the fields below are from
-	admitted *Policy // the policy that allowed Connect
+	of       *Policy // the policy that the fields below are from; nil = none
 	grant    *policy.Client
+	connects bool   // the client may connect; if not, it may do nothing
 	requests bool   // the client may send requests to the store
 	reply    string // the last response topic, unless it is longer than maxReply
 	replies  bool   // the store may reply to it
@@ -130,33 +132,58 @@ const maxReply = 256
 // apply sets the rules for a client, which a policy grants.
 func (m *member) apply(p *Policy, grant *policy.Client) {
 	m.of, m.grant, m.reply = p, grant, ""
+	m.connects = grant.Allowed(policy.Action{Method: policy.Connect}) != nil
 	m.requests = grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil
 }
 
 // memory returns the estimated memory of a member, in bytes.
-func (m *member) memory() int { return int(unsafe.Sizeof(*m)) + maxReply + m.grant.Memory() }
+func (m *member) memory() int {
+	n := int(unsafe.Sizeof(*m)) + maxReply + m.grant.Memory()
+	for _, text := range m.subjects {
+		n += int(unsafe.Sizeof(text)) + len(text)
+	}
+	return n
+}
 
-// member returns what the server knows of a client.
-func (s *Server) member(c *broker.Client) *member {
+// forget drops the rules of a client that is away, whose memory is not charged.
+func (m *member) forget() {
+	if m != nil && !m.connected {
+		m.of, m.grant = nil, nil
+	}
+}
+
+// member returns what the server knows of a client, connected or away.
+func (s *Server) member(c *broker.Identity) *member {
 	m, ok := c.Value.(*member)
 	if !ok {
-		m = &member{who: policy.Principal{ClientID: c.ID, Username: c.Username}}
+		m = new(member)
 		c.Value = m
 	}
 	if m.of != s.policy {
+		m.who = principal(s.policy, c.ID, c.Username, m.subjects)
 		m.apply(s.policy, s.policy.For(m.who))
+		s.keepAbsent(m)
 	}
 	return m
 }
 
+// keepAbsent keeps the rules of one client that is not connected, until they are needed for another.
+func (s *Server) keepAbsent(m *member) {
+	if !m.connected && s.absent != m {
+		s.absent.forget()
+		s.absent = m
+	}
+}
+
 // authorizeLogin decides whether a client that has logged in may connect. It runs without the broker's lock.
 func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdict {
-	var subjects []pkix.Name
+	var names []pkix.Name
 	if l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
 		for _, certificate := range l.TLS.VerifiedChains[0] {
-			subjects = append(subjects, certificate.Subject)
+			names = append(names, certificate.Subject)
 		}
 	}
+	subjects := subjectTexts(names)
 	who, p, grant := s.rulesFor(l.ClientID, v.Username, subjects)
 	if p == nil {
 		return v
@@ -173,7 +200,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 		m = &member{}
 		l.Client.Value = m
 	}
-	m.who, m.admitted = who, p
+	m.who, m.subjects = who, subjects
 	m.apply(p, grant)
 	v.Memory = m.memory()
 	return v
@@ -181,7 +208,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 
 // rulesFor finds the rules for a client that logs in, without the broker's lock: to compile their patterns may take
 // long. p is nil if no rules apply.
-func (s *Server) rulesFor(clientID, username string, subjects []pkix.Name) (who policy.Principal, p *Policy, grant *policy.Client) {
+func (s *Server) rulesFor(clientID, username string, subjects []string) (who policy.Principal, p *Policy, grant *policy.Client) {
 	s.broker.Lock()
 	p = s.policy
 	s.broker.Unlock()
@@ -193,21 +220,29 @@ func (s *Server) rulesFor(clientID, username string, subjects []pkix.Name) (who 
 }
 
 // principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
-func principal(p *Policy, clientID, username string, subjects []pkix.Name) policy.Principal {
-	var texts []string
-	for _, name := range subjects {
-		texts = append(texts, policy.Subject(name))
-	}
-	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, texts)}
+func principal(p *Policy, clientID, username string, subjects []string) policy.Principal {
+	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, subjects)}
 }
 
-// redisLoggedIn finds the rules for a Redis client.
-func (s *Server) redisLoggedIn(c *redis.Caller) {
-	if who, p, grant := s.rulesFor(c.ID, c.User, c.Subjects); p != nil {
-		m := &member{who: who, of: p, grant: grant}
-		c.Value = m
-		c.Memory.Store(int64(m.memory()))
+// subjectTexts returns the subjects of certificates as text.
+func subjectTexts(names []pkix.Name) (texts []string) {
+	for _, name := range names {
+		texts = append(texts, policy.Subject(name))
 	}
+	return texts
+}
+
+// redisLoggedIn finds the rules for a Redis client, and reports whether it may connect.
+func (s *Server) redisLoggedIn(c *redis.Caller) bool {
+	who, p, grant := s.rulesFor(c.ID, c.User, subjectTexts(c.Subjects))
+	if p == nil {
+		return true
+	}
+	m := &member{who: who, connected: true}
+	m.apply(p, grant)
+	c.Value = m
+	c.Memory.Store(int64(m.memory()))
+	return m.connects
 }
 
 // redisMember returns what the server knows of a Redis client. If the policy has changed since the login, the port
@@ -215,8 +250,8 @@ func (s *Server) redisLoggedIn(c *redis.Caller) {
 func (s *Server) redisMember(c *redis.Caller) *member {
 	m, ok := c.Value.(*member)
 	if !ok || m.of != s.policy {
-		m = &member{who: principal(s.policy, c.ID, c.User, c.Subjects), of: s.policy}
-		m.grant = s.policy.For(m.who)
+		m = &member{who: principal(s.policy, c.ID, c.User, subjectTexts(c.Subjects)), connected: true}
+		m.apply(s.policy, s.policy.For(m.who))
 		c.Value = m
 		c.Memory.Store(int64(m.memory()))
 	}
@@ -230,13 +265,13 @@ func (s *Server) judged(clientID, username string) *member {
 		return s.redisMember(s.port.caller)
 	}
 	if c := s.broker.Client(clientID); c != nil && c.Username == username {
-		return s.member(c)
+		return s.member(c.Identity)
 	}
 	m := s.absent
 	if m == nil || m.of != s.policy || m.who.ClientID != clientID || m.who.Username != username {
-		m = &member{who: principal(s.policy, clientID, username, nil), of: s.policy}
-		m.grant = s.policy.For(m.who)
-		s.absent = m
+		m = &member{who: principal(s.policy, clientID, username, nil)}
+		m.apply(s.policy, s.policy.For(m.who))
+		s.keepAbsent(m)
 	}
 	return m
 }
@@ -252,20 +287,21 @@ func (s *Server) mayUseKey(clientID, username, key string, write bool) bool {
 // redisMayUse reports whether a Redis client may read a key or, if write is set, may write it. A nil key stands for
 // reading and writing all keys.
 func (s *Server) redisMayUse(c *redis.Caller, key []byte, write bool) bool {
-	grant := s.redisMember(c).grant
+	m := s.redisMember(c)
 	if key == nil {
-		return grant.AllowsAll()
+		return m.connects && m.grant.AllowsAll()
 	}
-	return grant.Allowed(policy.OnKey(string(key), write)) != nil
+	return m.connects && m.grant.Allowed(policy.OnKey(string(key), write)) != nil
 }
 
-// mayUse reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
-func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
+// mayUse reports whether a client, connected or away, may publish to a topic or, if write is false, subscribe to a
+// filter. A client that may not connect may do nothing.
+func (s *Server) mayUse(c *broker.Identity, topic string, write bool) bool {
 	m, a := s.member(c), policy.Action{Method: policy.Subscribe, On: topic}
 	if write {
 		a.Method = policy.Publish
 	}
-	allowed := write && topic == wire.RequestTopic && m.requests || m.grant.Allowed(a) != nil
+	allowed := m.connects && (write && topic == wire.RequestTopic && m.requests || m.grant.Allowed(a) != nil)
 	if !allowed {
 		s.logRefusal(m.who, a)
 	}
@@ -273,17 +309,17 @@ func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
 }
 
 // mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin
-// with $ are refused. If there are rules, so are topics that the client may not subscribe to: otherwise a
-// client could make the store publish to topics that the client may not use.
+// with $ are refused. If there are rules, so are topics that the client may not use itself, see
+// [policy.Client.MayReplyTo].
 func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	if len(topic) == 0 || topic[0] == '$' || s.policy == nil {
 		return len(topic) == 0 || topic[0] != '$'
 	}
-	m := s.member(c)
+	m := s.member(c.Identity)
 	if m.reply == string(topic) {
 		return m.replies
 	}
-	replies := m.grant.Allowed(policy.Action{Method: policy.Subscribe, On: string(topic)}) != nil
+	replies := m.connects && m.grant.MayReplyTo(string(topic))
 	if len(topic) <= maxReply {
 		m.reply, m.replies = string(topic), replies
 	}
@@ -311,7 +347,14 @@ func (s *Server) rule(who policy.Principal, a policy.Action) string {
 	}
 }
 
-// SetPolicy replaces Options.Policy and, as the broker does, disconnects all MQTT clients. It has no effect
+// stillMay reports whether what a client was allowed to do under an earlier policy is still allowed: to send requests
+// whose replies go to a topic.
+func (s *Server) stillMay(c *broker.Client, earlier *Policy, topic []byte) bool {
+	return s.policy == earlier || s.member(c.Identity).requests && s.mayReplyTo(c, topic)
+}
+
+// SetPolicy replaces Options.Policy and, as the broker does, disconnects all clients, also those of Redis. What their
+// sessions hold is asked of the new policy: subscriptions, queued messages, wills. SetPolicy has no effect
 // if p is nil, or if Options.Policy is nil or does not apply. A [PolicyFunc] that always returns true lifts all rules.
 func (s *Server) SetPolicy(p *Policy) {
 	s.update(func() {
@@ -319,6 +362,10 @@ func (s *Server) SetPolicy(p *Policy) {
 			return
 		}
 		s.policy = p
+		s.broker.Reauthorize()
 		s.broker.Clients(func(c *broker.Client) { c.Disconnect(broker.AdministrativeAction) })
+		if s.port != nil {
+			s.port.server.Disconnect()
+		}
 	})
 }

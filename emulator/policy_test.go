@@ -234,6 +234,11 @@ func TestSetPolicy(t *testing.T) {
 	ann = connect(t, s, "c", login)
 	ann.do("SET b 1", "+OK")
 	ann.do("SET a 1", "-ERR not authorized")
+	if frame, err := redis.Frame(); err == nil {
+		t.Errorf("a Redis client stays connected: %s", frame)
+	}
+	redis = redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	redis.Expect(t, "+OK\r\n", "AUTH", "ann", "secret")
 	redis.Expect(t, "-ERR not authorized\r\n", "SET", "a1", "1")
 	redis.Expect(t, "+OK\r\n", "SET", "b1", "1")
 	s.SetPolicy(parse(strings.ReplaceAll(onePolicy, "ann", "bob")))
@@ -261,7 +266,8 @@ func TestPolicyWithoutLogin(t *testing.T) {
 // MQTT.
 func TestRedisCertificateAttributes(t *testing.T) {
 	t.Parallel()
-	p, err := emulator.ParsePolicy("p", []byte(strings.ReplaceAll(onePolicy, `"usernames": ["ann"]`, `"attributes": [{"role": "fan"}]`)))
+	p, err := emulator.ParsePolicy("p", []byte(strings.ReplaceAll(onePolicy[:len(onePolicy)-1], `"usernames": ["ann"]`, `"attributes": [{"role": "fan"}]`)+
+		`, {"principals": {"usernames": ["other"]}, "brokerResources": [{"method": "Connect"}]}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,17 +281,22 @@ func TestRedisCertificateAttributes(t *testing.T) {
 	}
 	for login, o := range logins {
 		s := emulator.Start(t, o)
-		for name, want := range map[string]string{"smart-fan": "+OK\r\n", "other": "-ERR not authorized\r\n"} {
+		for name, want := range map[string]string{"smart-fan": "+OK\r\n", "other": "-ERR not authorized\r\n", "nobody": "-NOPERM this user has no permissions to connect\r\n"} {
 			conn, err := tls.Dial("tcp", redistest.Address(s.RedisURL()), certified(name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
 			c := &redistest.Client{Conn: conn, Reader: bufio.NewReader(conn)}
-			if login == "password" {
+			command := []string{"SET", "a", "1"}
+			switch {
+			case login == "certificate":
+			case name == "nobody":
+				command = []string{"AUTH", name, "any"}
+			default:
 				c.Expect(t, "+OK\r\n", "AUTH", name, "any")
 			}
-			c.Expect(t, want, "SET", "a", "1")
+			c.Expect(t, want, command...)
 		}
 	}
 }
@@ -293,7 +304,7 @@ func TestRedisCertificateAttributes(t *testing.T) {
 // TestRedisRuleIsObserved: a Redis command with one key is observed with the rule that decided.
 func TestRedisRuleIsObserved(t *testing.T) {
 	t.Parallel()
-	const rules = `[{"principals": {"usernames": ["ann"]}, "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}, {"method": "Write", "keys": ["w"]}]}]`
+	const rules = `[{"principals": {"usernames": ["ann"]}, "brokerResources": [{"method": "Connect"}], "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}, {"method": "Write", "keys": ["w"]}]}]`
 	p, err := emulator.ParsePolicy("p", []byte(rules))
 	if err != nil {
 		t.Fatal(err)

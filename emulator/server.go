@@ -47,8 +47,8 @@ type Options struct {
 	CheckToken func(token []byte, now time.Time) (Login, error)
 
 	// Policy says what clients may do: connect, publish, subscribe, read and write keys. [ParsePolicy],
-	// [ParseRules] and [PolicyFunc] return one. nil = all clients may do everything. Redis clients have only
-	// its rules for keys.
+	// [ParseRules] and [PolicyFunc] return one. nil = all clients may do everything. Redis clients have its
+	// rules for Connect and for keys.
 	Policy *Policy
 
 	MaxKeys   int  // maximum number of keys; 0 = no limit

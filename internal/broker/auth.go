@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"time"
 )
 
 // A Login holds a client's credentials.
@@ -32,7 +33,7 @@ type Verdict struct {
 	Text     string // Reason String
 	Data     []byte // Authentication Data
 	Username string // the verified user name; empty = none
-	Memory   int    // what the owner keeps for the client in Value, in bytes; charged until the client disconnects
+	Memory   int    // what the owner keeps for the client in Value, in bytes; charged until the session ends
 }
 
 // authenticate calls Options.Login, without the lock, and carries out the verdict.
@@ -65,11 +66,11 @@ func (c *Client) authenticate() *Error {
 	}
 	c.Username = v.Username
 	if c.login.Again {
-		c.session.setUser(v.Username) // the client has logged in as both users
-		b.charge(v.Memory - c.ofOwner)
-		c.overhead += v.Memory - c.ofOwner
-		c.ofOwner = v.Memory
-		c.sendAuth(Success, v.Data)
+		c.session.belongTo(c.Identity, v.Memory) // the client has logged in as both users
+		c.session.reauthorize(c.Identity, new(time.Time))
+		if c.session != nil {
+			c.sendAuth(Success, v.Data)
+		}
 		return nil
 	}
 	return c.openSession(v)

@@ -22,10 +22,11 @@ type Options struct {
 	// Authentication Method.
 	Login func(*Login) Verdict
 
-	// Authorize reports whether c may publish to a topic (write is true), or subscribe to a topic
+	// Authorize reports whether a client may publish to a topic (write is true), or subscribe to a topic
 	// filter (write is false). The filter of a shared subscription begins with $share. If Authorize
-	// is nil, both are always allowed.
-	Authorize func(c *Client, topic string, write bool) bool
+	// is nil, both are always allowed. The broker asks again when a session is resumed, when its client
+	// authenticates again, after [Broker.Reauthorize], and before it publishes a will. The client may be away.
+	Authorize func(who *Identity, topic string, write bool) bool
 
 	// Refuse lists topic filters that no client may subscribe to; SUBACK returns 0x80. A filter is
 	// refused only if it equals an entry exactly.
@@ -107,6 +108,7 @@ type Broker struct {
 	owned      map[string]int        // number of sessions, by user
 	tree       node
 	generation uint64            // increases with each change of a subscription
+	rights     uint64            // increases with each call of Reauthorize
 	routes     map[string]*route // by topic
 	lastRoute  *route            // the route that Publish used last
 	routeBytes int

@@ -39,7 +39,7 @@ func (b *Broker) Reserve(bytes int) bool {
 }
 
 // cost returns the estimated memory of a session without subscriptions and messages, in bytes.
-func (s *session) cost() int { return sessionOverhead + len(s.id) + len(s.user) }
+func (s *session) cost() int { return sessionOverhead + len(s.id) + len(s.user) + s.ofOwner }
 
 // charge charges the message and the identifiers of a delivery in inflight or pending. Each is charged
 // once, however many deliveries hold it.
@@ -183,10 +183,10 @@ func (c *Client) chargeReads(size int) bool {
 	return true
 }
 
-// fixedCost returns the estimated memory of a connection with an empty outbox, its first read
-// buffer, and what the broker's owner keeps for it.
+// fixedCost returns the estimated memory of a connection with an empty outbox and its first read
+// buffer.
 func (c *Client) fixedCost() int {
-	cost := connectionOverhead + c.ofOwner
+	cost := connectionOverhead
 	if c.tls != nil {
 		cost += tlsOverhead + c.certificates
 	}

@@ -10,16 +10,19 @@ import (
 	"github.com/sscli/sscli/internal/socket"
 )
 
-// A Client is one client connection. Its methods require the broker's lock.
-type Client struct {
-	// ID and Version do not change while the client is connected. Username may change when the
-	// client authenticates again with AUTH.
-	ID       string
-	Username string // as verified by the login, see [Verdict]; empty = none
-	Version  byte   // protocol version: 5 for MQTT 5, 4 for MQTT 3.1.1
+// An Identity says who a client is. Its session keeps the Identity while the client is away.
+type Identity struct {
+	ID       string // does not change
+	Username string // as verified by the login, see [Verdict]; empty = none; AUTH may change it
 
 	// Value is for the broker's owner. The broker does not use it.
 	Value any
+}
+
+// A Client is one client connection. Its methods require the broker's lock.
+type Client struct {
+	*Identity
+	Version byte // protocol version: 5 for MQTT 5, 4 for MQTT 3.1.1; does not change after CONNECT
 
 	b    *Broker
 	nc   net.Conn
@@ -77,8 +80,7 @@ type Client struct {
 
 	// Other memory of the connection, in bytes, see budget.go.
 	buffered int // the read buffer beyond firstBuffer, once there is a session
-	overhead int // the connection itself, and ofOwner
-	ofOwner  int // see Verdict.Memory
+	overhead int // the connection itself
 	reserved int // the read buffer beyond firstBuffer, before there is a session; reserved with ticket
 	aliased  int // the topics in aliases and topics
 

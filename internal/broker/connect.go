@@ -150,20 +150,19 @@ func (c *Client) refuse(v Verdict) *Error {
 }
 
 // openSession resumes or creates the client's session and sends CONNACK. If another connection is
-// using the session, openSession first ends that connection [MQTT-3.1.4-3]. openSession refuses
-// the client if the session belongs to another user, the will is not authorized, or a limit is
-// exceeded.
+// using the session, openSession first ends that connection [MQTT-3.1.4-3]. What the client may no longer
+// receive is removed from the session. openSession refuses the client if the session belongs to another user,
+// the will is not authorized, or a limit is exceeded.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if !c.claimSession() || c.isClosing() {
 		return c.refuse(Verdict{Code: InvalidClientID, Text: "the client id is in use by another user"})
 	}
-	if p.hasWill && !c.may(string(p.willTopic), true) {
+	if p.hasWill && !b.may(c.Identity, string(p.willTopic), true) {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
-	c.ofOwner = v.Memory
-	cost := c.fixedCost()
+	cost := c.fixedCost() + v.Memory
 	if p.hasWill {
 		if b.unawaited > b.opts.MaxBytes/maxUnawaited {
 			return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many wills to be published"})
@@ -197,9 +196,10 @@ func (c *Client) openSession(v Verdict) *Error {
 		connack[0] = 1 // session present
 		s.resume()
 	} else {
-		s = b.newSession(c.ID, c.Username)
+		s = b.newSession(c.Identity)
 	}
 	s.client, c.session = c, s
+	s.belongTo(c.Identity, v.Memory)
 	c.ticket.LoggedIn()
 	c.reserved, c.overhead = 0, c.fixedCost()
 	b.charge(c.overhead)
@@ -228,8 +228,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	return nil
 }
 
-// claimSession disconnects the client that is using the session, if any. It may unlock the broker.
-// It returns false if the session belongs to another user.
+// claimSession disconnects the client that is using the session, if any, and removes from the session what c may not
+// receive. It may unlock the broker. It returns false if the session belongs to another user.
 func (c *Client) claimSession() bool {
 	for {
 		s := c.b.sessions[c.ID]
@@ -238,10 +238,13 @@ func (c *Client) claimSession() bool {
 			return true
 		case s.user != c.Username:
 			return false
-		case s.client == nil, c.isClosing():
+		case c.isClosing():
+			return true
+		case s.client != nil:
+			s.client.takeOver()
+		case c.connect.cleanStart || s.reauthorize(c.Identity, new(time.Time)):
 			return true
 		}
-		s.client.takeOver()
 	}
 }
 

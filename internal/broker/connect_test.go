@@ -277,7 +277,7 @@ func TestLogin(t *testing.T) {
 			}
 			return broker.Verdict{Username: "Ann"}
 		},
-		Authorize: func(c *broker.Client, topic string, write bool) bool {
+		Authorize: func(c *broker.Identity, topic string, write bool) bool {
 			return c.Username == "Ann" && (topic == "both" || topic == "read" && !write || topic == "$share/g/read" || topic == "write" && write)
 		},
 	})

@@ -43,10 +43,12 @@ func TestCosts(t *testing.T) {
 		number int
 		make   func(b *Broker, s *session, i int)
 	}{
-		{"session with the longest id and user", 100, func(b *Broker, _ *session, i int) { b.newSession(text(i, 65_535), text(i, 65_000)) }},
+		{"session with the longest id and user", 100, func(b *Broker, _ *session, i int) {
+			b.newSession(&Identity{ID: text(i, 65_535), Username: text(i, 65_000)})
+		}},
 		{"subscription", 9_000, func(b *Broker, s *session, i int) { subscribe(online(b, s), text(i, 10), 7) }},
 		{"session with a subscription", 9_000, func(b *Broker, s *session, i int) {
-			one.session = b.newSession(text(i, 20), "")
+			one.session = b.newSession(&Identity{ID: text(i, 20), Username: ""})
 			one.b = b
 			subscribe(one, text(i, 10), 7)
 		}},
@@ -85,7 +87,7 @@ func TestCosts(t *testing.T) {
 			}
 		}},
 		{"window whose first message is never acknowledged", 10, func(b *Broker, _ *session, i int) {
-			s := b.newSession(text(i, 20), "")
+			s := b.newSession(&Identity{ID: text(i, 20), Username: ""})
 			for j := range identifiers - 1 {
 				s.inflight.full()
 				s.inflight.add(&delivery{qos: 1})
@@ -106,10 +108,10 @@ func TestCosts(t *testing.T) {
 			b.retain(m)
 		}},
 		{"will", 50, func(b *Broker, _ *session, i int) {
-			b.newSession(text(i, 20), "").setWill(&will{msg: newMessage(i, 65_535, maxProperties, 65_535)})
+			b.newSession(&Identity{ID: text(i, 20), Username: ""}).setWill(&will{msg: newMessage(i, 65_535, maxProperties, 65_535)})
 		}},
 		{"received messages that wait for PUBREL", 50, func(b *Broker, _ *session, i int) {
-			s := b.newSession(text(i, 20), "")
+			s := b.newSession(&Identity{ID: text(i, 20), Username: ""})
 			for id := range identifiers {
 				s.receive(uint16(id + 1))
 			}
@@ -125,7 +127,7 @@ func TestCosts(t *testing.T) {
 		t.Run(test.object, func(t *testing.T) {
 			b := New(Options{Limits: Limits{MaxBytes: math.MaxInt, MaxSubscriptions: 1 << 20}})
 			b.Lock()
-			s := b.newSession("s", "")
+			s := b.newSession(&Identity{ID: "s", Username: ""})
 			b.Unlock()
 			memtest.Compare(t, test.number, func() int { return int(b.kept.Load()) }, func(i int) {
 				b.Lock()
@@ -166,14 +168,14 @@ func TestFields(t *testing.T) {
 		"Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
 		"Broker.own": "the message that is being sent",
 
-		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "Verdict.Memory",
-		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed, "Client.stalled": fixed, "Client.resume": fixed,
+		"Client.Identity": "session.cost, with Verdict.Memory",
+		"Client.b":        elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed, "Client.stalled": fixed, "Client.resume": fixed,
 		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or the text of an error",
 		"Client.parts": ofClient, "part.bytes": ofClient + "; once for each client that shares a value", "Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
 		"Client.aliases": "chargeAlias; TestCosts", "Client.aliasTopics": "chargeAlias; TestCosts", "Client.topics": "chargeAlias",
 		"Client.publish": "a view of the read buffer, which chargeReads charges",
 
-		"session.b": elsewhere, "session.id": ofSession, "session.user": ofSession, "session.client": elsewhere, "session.subs": ofSub,
+		"session.b": elsewhere, "session.id": ofSession, "session.user": ofSession, "session.client": elsewhere, "session.who": "session.cost; its Value: Verdict.Memory", "session.subs": ofSub,
 		"session.received": "receivedOverhead; TestCosts", "session.inflight": "chargePlaces; TestCosts", "session.pending": "chargePlaces; TestCosts",
 		"session.will": ofMessage, "session.willTimer": ofSession, "session.expiryTimer": ofSession, "session.away": ofSession,
 

@@ -30,7 +30,7 @@ func TestManySysFilters(t *testing.T) {
 	defer b.Close()
 	b.Lock()
 	defer b.Unlock()
-	s := b.newSession("c", "")
+	s := b.newSession(&Identity{ID: "c", Username: ""})
 	few := quickest(b.publishSys)
 	for i := range 300_000 {
 		sub := &subscription{session: s, filter: fmt.Sprint("$SYS/", i)}
@@ -93,7 +93,7 @@ func TestExpiredLater(t *testing.T) {
 	defer b.Unlock()
 	soon, never := b.Now().Add(time.Second), time.Time{}
 	fill := func(expires ...time.Time) *session {
-		s := b.newSession("s", "")
+		s := b.newSession(&Identity{ID: "s", Username: ""})
 		s.expiry = neverExpires
 		for i := range b.opts.Queue {
 			s.enqueue(delivery{msg: &message{topic: "t", qos: 1, expires: expires[min(i, len(expires)-1)]}, qos: 1})
@@ -161,9 +161,9 @@ func TestEndedSession(t *testing.T) {
 	b.Lock()
 	g := &group{}
 	for i := range 100_000 {
-		g.members.add(&subscription{session: b.newSession(fmt.Sprint(i), ""), group: g})
+		g.members.add(&subscription{session: b.newSession(&Identity{ID: fmt.Sprint(i), Username: ""}), group: g})
 	}
-	s := b.newSession("ends", "")
+	s := b.newSession(&Identity{ID: "ends", Username: ""})
 	for range maxStepTargets {
 		s.inflight.add(&delivery{msg: &message{topic: "t", qos: 1}, group: g, qos: 1, state: sent})
 	}

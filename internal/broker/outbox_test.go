@@ -12,7 +12,7 @@ func writingClient(t *testing.T, b *Broker) *Client {
 	t.Cleanup(func() { far.Close() })
 	c := &Client{b: b, Version: version5, nc: near, raw: near, busy: true}
 	c.wake.L = &b.mu
-	c.session = b.newSession("c", "")
+	c.session = b.newSession(&Identity{ID: "c", Username: ""})
 	c.session.client = c
 	return c
 }

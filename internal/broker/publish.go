@@ -87,13 +87,13 @@ func (p *Publish) decode(version, first byte, body []byte, valid string) *Error 
 	return nil
 }
 
-// may reports whether the client may publish to a topic (write is true), or subscribe to a filter
+// may reports whether a client may publish to a topic (write is true), or subscribe to a filter
 // (write is false). Nobody may publish to the broker's own topics (MQTT 5, 4.7.2).
-func (c *Client) may(topic string, write bool) bool {
+func (b *Broker) may(who *Identity, topic string, write bool) bool {
 	if write && strings.HasPrefix(topic, sysPrefix) {
 		return false
 	}
-	return c.b.opts.Authorize == nil || c.b.opts.Authorize(c, topic, write)
+	return b.opts.Authorize == nil || b.opts.Authorize(who, topic, write)
 }
 
 func (c *Client) handlePublish(first byte, body []byte) *Error {
@@ -190,7 +190,7 @@ func (c *Client) accept(p *Publish) byte {
 	b := c.b
 	if b.opts.Topic != "" && string(p.Topic) == b.opts.Topic {
 		switch {
-		case !c.may(b.opts.Topic, true):
+		case !b.may(c.Identity, b.opts.Topic, true):
 			return NotAuthorized
 		case b.opts.Handle == nil:
 			return Success
@@ -212,7 +212,7 @@ func (c *Client) accept(p *Publish) byte {
 		}
 		r = b.route(p.Topic)
 	}
-	if !c.may(r.topic, true) {
+	if !b.may(c.Identity, r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)
 		return NotAuthorized
 	}

@@ -37,7 +37,7 @@ const (
 
 // serveConn serves a new connection. path is the path of a WebSocket; empty = not a WebSocket.
 func (b *Broker) serveConn(nc net.Conn, path string) {
-	c := &Client{b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
+	c := &Client{Identity: new(Identity), b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
 	if t, ok := nc.(*tls.Conn); ok {
 		c.tls, c.raw = t, t.NetConn()
 	}

@@ -200,7 +200,7 @@ const (
 // fanOut sends a message to all subscribers of its topic. origin is the session of
 // the publisher, or nil. If steps is set, fanOut unlocks the broker after each step.
 func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
-	targets, groups := r.targets, r.groups // route may change r during the delivery
+	targets, groups, rights := r.targets, r.groups, b.rights // route may change r during the delivery
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	var locked time.Time
 	for i := range targets {
@@ -210,6 +210,9 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 		}
 		if steps && i >= step && b.sessions[t.session.id] != t.session {
 			continue // the session was removed while the broker was unlocked
+		}
+		if b.rights != rights && !b.may(t.session.who, m.topic, false) {
+			continue // the rights have changed while the broker was unlocked
 		}
 		if t.own != nil && t.session == origin {
 			if t = t.own; t.session == nil {

@@ -13,7 +13,7 @@ func TestNoLocalSearchesOnce(t *testing.T) {
 	defer b.Close()
 	b.Lock()
 	defer b.Unlock()
-	s := b.newSession("s", "")
+	s := b.newSession(&Identity{ID: "s", Username: ""})
 	s.expiry = neverExpires
 	c := &Client{b: b, session: s, Version: version5}
 	subscribe := func(filter string, qos byte, noLocal bool, id int) {

@@ -16,12 +16,18 @@ type session struct {
 	id     string
 	user   string  // the session's user; no other user may use the session
 	client *Client // nil = away
-	expiry uint32  // in seconds; 0 = the session ends with the connection
+
+	who     *Identity // of the client that is connected or was connected last
+	ofOwner int       // see Verdict.Memory
+	rights  uint64    // Broker.rights when reauthorize began last
+
+	expiry uint32 // in seconds; 0 = the session ends with the connection
 	subs   shrinkmap.Map[string, *subscription]
 
 	received shrinkmap.Map[uint16, struct{}] // packet identifiers of QoS 2 messages that wait for PUBREL
 	inflight inflight
 	pending  queue
+	unasked  int  // at most so many messages at the front of pending need mayReceive
 	pruning  bool // later, expired messages are removed from pending
 	left     bool // messages that end with the connection are still in pending
 	held     int  // estimated memory of the messages and identifiers in inflight and pending, in bytes
@@ -36,20 +42,21 @@ type session struct {
 // neverExpires is the Session Expiry Interval of a session that never expires (MQTT 5, 3.1.2.11.2).
 const neverExpires = math.MaxUint32
 
-func (b *Broker) newSession(id, user string) *session {
-	s := &session{b: b, id: id, user: user}
-	b.sessions[id] = s
-	b.owned[user]++
+func (b *Broker) newSession(who *Identity) *session {
+	s := &session{b: b, id: who.ID, user: who.Username, who: who, rights: b.rights}
+	b.sessions[s.id] = s
+	b.owned[s.user]++
 	b.charge(s.cost())
 	return s
 }
 
-// setUser gives the session, whose client is connected, to another user.
-func (s *session) setUser(user string) {
+// belongTo gives the session to a client that has logged in, for which the owner keeps memory bytes.
+func (s *session) belongTo(who *Identity, memory int) {
+	before := s.cost()
 	s.b.disown(s)
-	s.b.charge(len(user) - len(s.user))
-	s.user = user
-	s.b.owned[user]++
+	s.who, s.user, s.ofOwner = who, who.Username, memory
+	s.b.owned[s.user]++
+	s.b.charge(s.cost() - before)
 }
 
 // disown removes the session from the count of its user's sessions.
@@ -65,7 +72,7 @@ func (s *session) resume() {
 	s.stopTimers()
 	s.dropTransient()
 	s.b.comeBack(s)
-	s.inflight.again = s.inflight.lo
+	s.inflight.again, s.unasked = s.inflight.lo, s.pending.len()
 }
 
 // dropTransient removes the messages that end with the connection from pending, once after the connection has ended.
@@ -351,6 +358,8 @@ func (s *session) sendPending() {
 			case d.state == finished:
 			case d.state == released:
 				c.ack(typePubrel, identifier(place), Success)
+			case !s.mayReceive(d):
+				s.finish(place)
 			case c.quota == 0, !c.ensureRoom(d.msg.cost()):
 				return
 			case c.appendPublish(d, identifier(place), true):
@@ -363,7 +372,9 @@ func (s *session) sendPending() {
 			if c.paused = c.mustPause(s.pending.first().msg.cost()); c.paused {
 				return
 			}
-			if d := s.dequeue(); !d.msg.expired(s.b.Now()) {
+			asked := s.unasked == 0
+			s.unasked = max(0, s.unasked-1)
+			if d := s.dequeue(); !d.msg.expired(s.b.Now()) && (asked || s.mayReceive(&d)) {
 				s.send(&d)
 			}
 		default:

@@ -189,7 +189,7 @@ func TestStatements(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := start(t, broker.Options{Authorize: func(c *broker.Client, topic string, _ bool) bool { return topic != "not" }})
+			s := start(t, broker.Options{Authorize: func(c *broker.Identity, topic string, _ bool) bool { return topic != "not" }})
 			tt.test(t, s, connect(t, s, "c"), connect(t, s, "pub"))
 		})
 	}

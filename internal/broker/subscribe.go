@@ -169,7 +169,7 @@ func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *s
 		return filterInvalid, nil
 	case slices.Contains(b.opts.Refuse, filter):
 		return UnspecifiedError, nil
-	case !c.may(filter, false):
+	case !b.may(c.Identity, filter, false):
 		return NotAuthorized, nil
 	}
 	sub, replaced := s.subs.M[filter]

@@ -71,7 +71,7 @@ func TestVersion4Connect(t *testing.T) {
 // TestVersion4: the differences from MQTT 5.
 func TestVersion4(t *testing.T) {
 	t.Parallel()
-	s := start(t, broker.Options{Authorize: func(_ *broker.Client, topic string, _ bool) bool { return topic != "no" }})
+	s := start(t, broker.Options{Authorize: func(_ *broker.Identity, topic string, _ bool) bool { return topic != "no" }})
 	c := dial(t, s, "c")
 	c.raw(lasting4)
 	c.bytes("\x20\x02\x00\x00")

@@ -34,6 +34,10 @@ func (s *session) publishWill() {
 	if m.topic == b.opts.Topic {
 		return // messages to this topic reach no subscriber, and no client awaits a reply to a will
 	}
+	if !b.may(s.who, m.topic, true) { // the right may have ended since CONNECT
+		b.log.Info("not authorized to publish the will", "client", s.id, "topic", m.topic)
+		return
+	}
 	if w.expiry >= 0 {
 		m.expires = b.Now().Add(w.expiry)
 	}

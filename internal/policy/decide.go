@@ -20,6 +20,7 @@ const (
 	AssumeBytes    = "a key that is not UTF-8 matches only the pattern * and Binary keys"
 	AssumeSpelling = "methods and key types may be written in lower case"
 	AssumeSlash    = "a value with a slash is not a level of a topic"
+	AssumeReply    = "a response topic needs Publish as well, unless it is the client's own"
 	AssumeUnion    = "the rules of several resources add up, although a port has one authorization"
 )
 
@@ -34,10 +35,14 @@ type Decision struct {
 
 // Decide answers whether a principal may do something, and why. It takes longer than [Client.Allowed].
 func (p *Policy) Decide(who Principal, a Action) Decision {
-	d := Decision{Entry: p.For(who).Allowed(a)}
+	client := p.For(who)
+	d := Decision{Entry: client.Allowed(a)}
 	if d.Entry != nil {
 		d.Allowed, d.Rule = true, d.Entry.Rule
 		d.assume(d.Entry.assumed(&who, a)...)
+		if a.Method == Subscribe && !strings.ContainsAny(a.On, "+#") && !client.MayReplyTo(a.On) {
+			d.assume(AssumeReply)
+		}
 	} else {
 		p.nearest(&d, &who, a)
 	}

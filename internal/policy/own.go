@@ -29,6 +29,13 @@ func OwnsTopic(clientID, filter string) bool {
 	return err != nil || !utf8.Valid(other) || wire.HexID(string(other)) != clientID || !matches(filter, wire.HexResponseTopic(string(other)))
 }
 
+// MayReplyTo reports whether the store may publish the client's replies to a topic: with Subscribe on it and, outside
+// the client's own topics, also Publish, see [AssumeReply]. Otherwise a client could make the store publish to
+// topics that the client may not publish to.
+func (c *Client) MayReplyTo(topic string) bool {
+	return c.Allowed(Action{Subscribe, topic}) != nil && (OwnsTopic(c.who.ClientID, topic) || c.Allowed(Action{Publish, topic}) != nil)
+}
+
 // matches reports whether a filter matches a topic (MQTT 5, 4.7.1).
 func matches(filter, topic string) bool {
 	var b bound

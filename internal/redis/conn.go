@@ -387,6 +387,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 		return wrongArguments(cmd.fullName())
 	case cmd.tooManyOptions(args):
 		return errSyntax
+	case !c.authenticated && cmd.flags&noAuth == 0 && c.certified != "":
+		return errNoConnect
 	case !c.authenticated && cmd.flags&noAuth == 0:
 		return errNoAuth
 	case cmd.flags&needsAll != 0 && !c.mayAll():

@@ -48,6 +48,7 @@ const defaultUser = "default"
 
 var (
 	errWrongPass   = &Error{Code: "WRONGPASS", Text: "invalid username-password pair or user is disabled."}
+	errNoConnect   = &Error{Code: "NOPERM", Text: "this user has no permissions to connect"}
 	errNoAuth      = &Error{Code: "NOAUTH", Text: "Authentication required."}
 	errHelloAuth   = &Error{Code: "NOAUTH", Text: "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"}
 	errLoginInside = &Error{Text: "unsupported: a transaction cannot log in"}
@@ -83,7 +84,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 	}
 	if authenticated && c.s.opts.LoggedIn != nil {
 		c.unlock()
-		c.s.opts.LoggedIn(&who)
+		authenticated = c.s.opts.LoggedIn(&who)
 	}
 	c.s.mu.Lock()
 	c.who, c.authenticated = who, authenticated
@@ -148,7 +149,10 @@ func (c *conn) login(user, password []byte) error {
 	})
 	switch err {
 	case nil:
-		c.setUser(as, true)
+		if c.setUser(as, true); !c.authenticated {
+			c.logout()
+			return errNoConnect
+		}
 		if !c.chargeInput(len(c.in.buf)) {
 			c.logout()
 			return errMemory

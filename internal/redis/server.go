@@ -47,8 +47,8 @@ type Options struct {
 	// server calls At and cancel while the Local is not locked. Required if Login returns times.
 	At func(t time.Time, do func()) (cancel func())
 	// LoggedIn is called when a client's user is known, before the client's first command as that user, while the Local is
-	// not locked. It may set Value and Memory of the Caller. Nil: not called.
-	LoggedIn func(*Caller)
+	// not locked. It reports whether the user may connect, and may set Value and Memory of the Caller. Nil: not called.
+	LoggedIn func(*Caller) (allowed bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
 	// certificate, or an empty string. A client with such a certificate need not log in, and cannot
 	// log in as another user. Nil: no connection authenticates a user.
