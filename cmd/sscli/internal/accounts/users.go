@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
@@ -13,8 +14,19 @@ import (
 	"github.com/sscli/sscli/internal/files"
 )
 
-// Users maps names to passwords, which are plain text or bcrypt hashes.
+// Users maps names to passwords, which are plain text or bcrypt hashes. Plain text that looks like a hash has
+// {PLAIN} before it.
 type Users map[string]string
+
+// plain is put before a password that has the shape of a hash and is none.
+const plain = "{PLAIN}"
+
+// hashes matches the hashes that other tools write, up to the end of their name: those of crypt(3), mosquitto_passwd and
+// PHC ($7$, $argon2id$), of LDAP and Dovecot ({SSHA}), of Django and Werkzeug (pbkdf2_sha256$), of PostgreSQL, MySQL and
+// Redis.
+func hashes() *regexp.Regexp {
+	return regexp.MustCompile(`^(\$[[:alnum:]][\w.,=-]*\$|\{[[:alnum:]][\w./:-]*\}|(?i:pbkdf2|bcrypt|argon2|scrypt|sha\d|md5|scram-|crypt)[\w:.-]*\$|md5[[:xdigit:]]{32}$|\*[[:xdigit:]]{40}$|#[[:xdigit:]]{64}$)`)
+}
 
 // ReadUsers reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
 // with #. A name on two lines is an error: each line may have the password that was meant. An error about a
@@ -47,17 +59,24 @@ func ReadUsers(name string) (Users, error) {
 	return u, lines.Err()
 }
 
-// checkPassword returns an error for an unsupported or damaged hash, which no password can match.
+// checkPassword returns an error for an unsupported or damaged hash: taken as plain text, it would let everybody in who
+// can read the file, and keep its owner out.
 func checkPassword(password string) error {
-	for _, other := range []string{"$apr1$", "$1$", "$5$", "$6$", "{SHA}"} {
-		if strings.HasPrefix(password, other) {
-			return fmt.Errorf("a hash that begins with %s is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it", other)
-		}
+	if _, err := bcrypt.Cost([]byte(password)); err == nil || strings.HasPrefix(password, plain) {
+		return nil
 	}
-	if _, err := bcrypt.Cost([]byte(password)); strings.HasPrefix(password, "$2") && err != nil {
-		return errors.New("a bcrypt hash that is damaged: expected a line as htpasswd -nbB NAME PASSWORD prints it")
+	const expected = "expected a line as htpasswd -nbB NAME PASSWORD prints it"
+	if isHash(password) {
+		return errors.New("a bcrypt hash that is damaged: " + expected)
 	}
-	return nil
+	name := hashes().FindString(password)
+	switch {
+	case name == "":
+		return nil
+	case len(name) == len(password): // the whole hash, which must not be printed
+		name = name[:1]
+	}
+	return fmt.Errorf("a hash that begins with %.32s is not known: %s, or %s before plain text that looks so", name, expected, plain)
 }
 
 // Check reports whether the user exists and has this password. If any password is hashed, every call
@@ -77,7 +96,7 @@ func (u Users) Check(name string, password []byte) bool {
 			break
 		}
 	}
-	return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
+	return subtle.ConstantTimeCompare([]byte(strings.TrimPrefix(want, plain)), password) == 1 && known
 }
 
 func isHash(password string) bool { return strings.HasPrefix(password, "$2") }
