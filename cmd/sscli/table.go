@@ -37,6 +37,12 @@ func table() []app.Command {
 	return slices.Concat(rows(verbs.Store()), []app.Command{
 		{Name: "watch", New: watch.New},
 		{Name: "lock", New: lock.New},
+		{Name: "context", New: contextcmd.New},
+		{Name: "shell", New: shell.New},
+		{Name: "batch", New: batch.New},
+		{Name: "doctor", New: doctor.New},
+		{Name: "serve", New: serve.New},
+
 		{Name: "edit", New: edit.New},
 		{Name: "export", New: export.New},
 		{Name: "import", New: importcmd.New},
@@ -46,7 +52,6 @@ func table() []app.Command {
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},
-		{Name: "doctor", New: doctor.New},
 		{Name: "check", New: check.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
@@ -54,14 +59,10 @@ func table() []app.Command {
 		{Name: "bench", New: bench.New},
 	}, rows(verbs.Diagnostics()), []app.Command{
 
-		{Name: "serve", New: serve.New},
 		{Name: "forward", New: cluster.NewForward},
 		{Name: "pod", New: cluster.NewPod},
 		{Name: "gateway", New: gateway.New},
 
-		{Name: "context", New: contextcmd.New},
-		{Name: "shell", New: shell.New},
-		{Name: "batch", New: batch.New},
 		{Name: "completion", New: self.NewCompletion},
 		{Name: "man", New: self.NewMan},
 		{Name: "version", New: self.NewVersion},

@@ -9,7 +9,7 @@
 //		return &cobra.Command{
 //			Use:     "count KEY",
 //			Short:   "Count the bytes of a value",
-//			GroupID: app.GroupStore,
+//			GroupID: app.GroupFirst,
 //			RunE: func(cmd *cobra.Command, args []string) error {
 //				return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
 //					r, err := s.Get(cmd.Context(), args[0])
@@ -222,11 +222,13 @@ type Command struct {
 	New  func(*App) *cobra.Command
 }
 
-// The groups of commands in help. Within a group, commands are in the order of the command table.
+// The groups of commands in help, as users name them after `sscli help`. Within a group, commands are in the
+// order of the command table.
 const (
-	GroupStore = "store" // keys and locks
-	GroupDebug = "debug" // diagnostics
-	GroupServe = "serve" // servers
+	GroupFirst = "basics" // what everybody needs first
+	GroupFiles = "files"
+	GroupDebug = "diagnostics"
+	GroupServe = "servers"
 	GroupMore  = "more"
 )
 

@@ -157,8 +157,9 @@ fencing tokens.`,
 	root.SetErr(a.Stderr)
 	config.Bind(root.PersistentFlags())
 	root.Flags().BoolVar(&version, "version", false, "print the version")
-	root.AddGroup(&cobra.Group{ID: app.GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"},
-		&cobra.Group{ID: app.GroupServe, Title: "Servers:"}, &cobra.Group{ID: app.GroupMore, Title: "More:"})
+	root.AddGroup(&cobra.Group{ID: app.GroupFirst, Title: "Commands:"}, &cobra.Group{ID: app.GroupFiles, Title: "Keys in files and editors:"},
+		&cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"}, &cobra.Group{ID: app.GroupServe, Title: "Other servers, clusters:"},
+		&cobra.Group{ID: app.GroupMore, Title: "More:"})
 	root.CompletionOptions.DisableDefaultCmd = true // the command table has its own completion command
 	return root
 }
@@ -174,7 +175,7 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 		root.AddCommand(a.Topics()...)
 	}
 	help.Install(root, a.Stdout)
-	addHelpCommand(root)
+	addHelpCommand(a, root)
 	Prepare(root)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
@@ -57,19 +58,27 @@ func isCommand(cmd *cobra.Command, word string) bool {
 
 // addHelpCommand adds cobra's help command, changed so that it returns errors like other commands
 // and works even if the settings are invalid.
-func addHelpCommand(root *cobra.Command) {
+func addHelpCommand(a *app.App, root *cobra.Command) {
 	root.SetHelpCommandGroupID(app.GroupMore)
 	root.InitDefaultHelpCmd()
 	commands := root.Commands()
 	cmd := commands[slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == "help" })]
-	cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|TOPIC]", "Explain a command or a topic", ""
-	cmd.Example = "  sscli help lock run\n  sscli help connection"
+	cmd.Use, cmd.Short, cmd.Long = "help [COMMAND|GROUP|TOPIC]", "Explain a command or a topic", ""
+	cmd.Example = "  sscli help lock run\n  sscli help connection\n  sscli help diagnostics    # the commands of a group\n  sscli help --all"
+	all := cmd.Flags().Bool("all", false, "list all commands and topics")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
 	cmd.Run = nil
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		about, rest, err := root.Find(args)
 		if err != nil {
 			about, rest = root, args
+		}
+		group := ""
+		if about == root && len(rest) == 1 {
+			group = rest[0]
+		}
+		if list := help.List(root, group, help.Columns(a.Stdout)); group != "" && list != "" || *all && len(args) == 0 {
+			return a.Print(strings.TrimPrefix(list, "\n"))
 		}
 		if len(rest) == 0 {
 			return about.Help()

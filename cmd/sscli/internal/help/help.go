@@ -69,18 +69,19 @@ func usage(cmd *cobra.Command, width int) string {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	widest := 0
-	for _, c := range cmd.Commands() {
-		if IsShown(c) {
-			widest = max(widest, len(c.Name())) // to align the columns of all groups
-		}
-	}
-	for _, group := range Groups(cmd) {
+	if groups := Groups(cmd); len(cmd.Groups()) > 1 {
+		b.WriteString(list(groups[:1], width))
 		var rows [][2]string
-		for _, c := range group.Commands {
-			rows = append(rows, [2]string{fmt.Sprintf("%-*s", widest, c.Name()), c.Short})
+		for _, group := range groups[1:] {
+			var names []string
+			for _, c := range group.Commands {
+				names = append(names, c.Name())
+			}
+			rows = append(rows, [2]string{group.Name, strings.Join(names, ", ")})
 		}
-		fmt.Fprintf(&b, "\n%s\n%s", group.Title, Rows(rows, width))
+		fmt.Fprintf(&b, "\nMore commands, and topics (sscli help %s):\n%s", rows[0][0], Rows(rows, width))
+	} else {
+		b.WriteString(list(groups, width))
 	}
 	own := OwnFlags(cmd)
 	if len(own) > 0 {
@@ -100,6 +101,37 @@ func usage(cmd *cobra.Command, width int) string {
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "For more about a command: %s COMMAND --help\n", cmd.CommandPath())
 	}
+	if len(cmd.Groups()) > 1 {
+		b.WriteString("For all commands: sscli help --all\n")
+	}
+	return b.String()
+}
+
+// List returns the commands and topics of a group in the help of cmd, a row each, or of all groups if name is
+// empty. It returns "" if there is no such group.
+func List(cmd *cobra.Command, name string, width int) string {
+	groups := Groups(cmd)
+	if name != "" {
+		groups = slices.DeleteFunc(groups, func(g Group) bool { return !strings.EqualFold(g.Name, name) })
+	}
+	return list(groups, width)
+}
+
+func list(groups []Group, width int) string {
+	widest := 0 // to align the columns of all groups
+	for _, g := range groups {
+		for _, c := range g.Commands {
+			widest = max(widest, len(c.Name()))
+		}
+	}
+	var b strings.Builder
+	for _, group := range groups {
+		var rows [][2]string
+		for _, c := range group.Commands {
+			rows = append(rows, [2]string{fmt.Sprintf("%-*s", widest, c.Name()), c.Short})
+		}
+		fmt.Fprintf(&b, "\n%s\n%s", group.Title, Rows(rows, width))
+	}
 	return b.String()
 }
 
@@ -115,8 +147,9 @@ func UseLine(cmd *cobra.Command) string {
 	return line + " [flags]"
 }
 
-// A Group is a group of commands in help, with its title.
+// A Group is a group of commands in help.
 type Group struct {
+	Name     string // as in `sscli help NAME`; empty = the only one
 	Title    string
 	Commands []*cobra.Command
 }
@@ -124,8 +157,8 @@ type Group struct {
 // Groups returns the subcommands and topics that the help of cmd shows, in groups. It omits empty
 // groups.
 func Groups(cmd *cobra.Command) (groups []Group) {
-	add := func(title string, in func(*cobra.Command) bool) {
-		g := Group{Title: title}
+	add := func(name, title string, in func(*cobra.Command) bool) {
+		g := Group{Name: name, Title: title}
 		for _, c := range cmd.Commands() {
 			if IsShown(c) && in(c) {
 				g.Commands = append(g.Commands, c)
@@ -137,10 +170,10 @@ func Groups(cmd *cobra.Command) (groups []Group) {
 	}
 	topic := (*cobra.Command).IsAdditionalHelpTopicCommand
 	for _, group := range cmd.Groups() {
-		add(group.Title, func(c *cobra.Command) bool { return c.GroupID == group.ID })
+		add(group.ID, group.Title, func(c *cobra.Command) bool { return c.GroupID == group.ID })
 	}
-	add("Commands:", func(c *cobra.Command) bool { return c.GroupID == "" && !topic(c) })
-	add("Topics:", topic)
+	add("", "Commands:", func(c *cobra.Command) bool { return c.GroupID == "" && !topic(c) })
+	add("topics", "Topics:", topic)
 	return groups
 }
 

@@ -50,7 +50,7 @@ type Verb struct {
 	Long    string
 	Example string
 	Hidden  bool   // not in help
-	Group   string // group in help; empty = app.GroupStore
+	Group   string // group in help; empty = app.GroupFirst
 	Keys    int    // how many operands are keys; 0 = all
 
 	// Flags defines the verb's own flags; nil = none.
@@ -84,7 +84,7 @@ func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 			Long:              v.Long,
 			Example:           v.Example,
 			Hidden:            v.Hidden,
-			GroupID:           cmp.Or(v.Group, app.GroupStore),
+			GroupID:           cmp.Or(v.Group, app.GroupFirst),
 			ValidArgsFunction: complete.Keys(a, v.Keys),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				ctx := cmd.Context()

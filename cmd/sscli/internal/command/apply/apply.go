@@ -42,7 +42,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "apply SOURCE...",
 		Short:   "Set keys to the values in files",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Read the keys of the sources, and set the keys that are missing or differ. For each key,
 print what was done: created, changed, unchanged, or conflict. A second apply changes
 nothing.

@@ -56,7 +56,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch FILE|-",
 		Short:   "Run commands from a file or standard input",
-		GroupID: app.GroupMore,
+		GroupID: app.GroupFirst,
 		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.
 
 A line is written as in the shell: words, double quotes with \n \r \t \\ \" \xHH, single

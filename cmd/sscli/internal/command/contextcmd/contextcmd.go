@@ -28,7 +28,7 @@ func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:         "context",
 		Short:       "Manage named connections",
-		GroupID:     app.GroupMore,
+		GroupID:     app.GroupFirst,
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `A context is a named connection: connection flags that sscli keeps in a file.
 

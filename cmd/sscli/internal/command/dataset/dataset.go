@@ -29,7 +29,7 @@ func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:     "dataset",
 		Short:   "Load and check the reference data of data flows",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Load, show, compare and check data sets: the reference data with which the data flows of
 Azure IoT Operations enrich messages.
 

@@ -34,7 +34,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "diff {SOURCE|--to CONTEXT} [PATTERN]",
 		Short:   "Compare keys with files or another store",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Print the keys whose values differ between the store (old) and a file that sscli export
 wrote (new), or the store of another context (--to, new). Like kubectl diff, it points from
 what is to what sscli apply would make. The exit code is 1 if any key differs, and 0 if

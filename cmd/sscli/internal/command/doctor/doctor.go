@@ -43,7 +43,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check each step of the connection",
-		GroupID: app.GroupDebug,
+		GroupID: app.GroupFirst,
 		Long: `Check each step of the connection, and print how to fix the first step that fails.
 
 The steps are: the settings and where they come from, the host name, TCP, TLS, the login,

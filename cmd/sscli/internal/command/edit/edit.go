@@ -44,7 +44,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "edit KEY",
 		Short:   "Edit a value in your editor",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi, on Windows
 notepad) and store what you save. A missing key is created.
 

@@ -32,7 +32,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export [PATTERN|KEY...]",
 		Short:   "Write keys and values as JSON Lines",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Write keys with their values and versions, one JSON object a line, which sscli import and
 sscli batch --load read. Without operands, export writes the keys that sscli scan lists.
 That list may lack keys that are not UTF-8 text: name those as operands.

@@ -32,7 +32,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "import FILE|-",
 		Short:   "Set keys from JSON Lines",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFiles,
 		Long: `Set keys to values from a file that sscli export wrote, or from standard input (-). Each
 line is a JSON object with key and value, as get -o json prints it; lines of keys that
 were missing (found is false) are skipped. Every key gets a new version. Other keys are

@@ -34,7 +34,7 @@ func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFirst,
 		Long: `A lock is a key. Its value names the holder, and the key expires unless the holder renews
 it. The version of the key is a fencing token for writes (--fence). Once a later holder
 has written a key with its own token, the store refuses to write that key with an older

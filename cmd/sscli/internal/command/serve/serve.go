@@ -121,7 +121,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
-		GroupID:     app.GroupServe,
+		GroupID:     app.GroupFirst,
 		Annotations: map[string]string{app.Offline: "", app.LogsResults: ""}, // f.serve configures the connection of --attach
 		Long:        long,
 		Args:        usage.Child,

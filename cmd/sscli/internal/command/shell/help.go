@@ -22,15 +22,7 @@ func (s *shell) overview() error {
 		b.WriteString(title + "\n" + help.Rows(rows, width))
 	}
 	root := newLineRoot(s.newLine())
-	for _, group := range root.Groups() {
-		var rows [][2]string
-		for _, cmd := range root.Commands() {
-			if cmd.GroupID == group.ID && !cmd.Hidden {
-				rows = append(rows, [2]string{cmd.Name(), cmd.Short})
-			}
-		}
-		write(group.Title, rows)
-	}
+	b.WriteString(strings.TrimPrefix(help.List(root, "", width), "\n"))
 	write("Lines:", directive.Usages())
 	write("Shell:", append(dots(), [2]string{"exit [CODE], quit", "leave the shell, with an exit code"}))
 	b.WriteString(help.Fill("\n"+shellHelp+"\nFor more: help COMMAND, help output, help quoting, help exit-codes, help environment.", width))

@@ -46,7 +46,7 @@ func New(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "shell",
 		Short:   "Read commands from the terminal",
-		GroupID: app.GroupMore,
+		GroupID: app.GroupFirst,
 		Long: `Read commands from the terminal and run them over one connection.
 
 sscli without a command does the same on a terminal. After a lost connection, the shell

@@ -68,7 +68,7 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "watch KEY... [-- CMD...]",
 		Short:   "Stream changes of keys",
-		GroupID: app.GroupStore,
+		GroupID: app.GroupFirst,
 		Long: `Print the value of each key (initial), then each change (set, delete) as it happens,
 until interrupted. Keys are exact.
 
