@@ -213,6 +213,9 @@ func (p *redisPort) apply(who *redis.Caller, op *redis.Op) error {
 
 // request executes an operation as a request in the store's own protocol.
 func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
+	if op.Shows && !p.allowed(who, op.Key, false) {
+		return errors.New(wire.TextNotAuthorized)
+	}
 	words := [][]byte{[]byte(op.Verb.String()), op.Key}
 	if op.Verb == redis.Set || op.Verb == redis.VDel {
 		words = append(words, op.Value)

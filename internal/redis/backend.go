@@ -152,7 +152,7 @@ type Op struct {
 	Protocol  bool      // the write follows the store's own protocol instead of the rules of Redis
 	Encoding  Encoding  // SET only
 	ForUpdate bool      // GET only; checks that the caller may write the key, not that it may read it
-	Shows     bool      // with ForUpdate; checks that the caller may also read the key
+	Shows     bool      // VDEL, and GET with ForUpdate; checks that the caller may also read the key
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the key.
 	// If Yes is false, Differs means that VDEL found another value.

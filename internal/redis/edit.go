@@ -79,7 +79,7 @@ func runSetRange(c *conn, args [][]byte) error {
 	if offset < 0 {
 		return &Error{Text: "offset is out of range"}
 	}
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func runSetRange(c *conn, args [][]byte) error {
 }
 
 func runAppend(c *conn, args [][]byte) error {
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,10 @@ func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	return err
 }
 
-// deleteIf deletes a key if it has the given value, and replies with the number of deleted keys.
+// deleteIf deletes a key if it has the given value, and replies with the number of deleted keys. The reply shows whether a
+// guess of the value is right, so the client must be allowed to read the key.
 func (c *conn) deleteIf(key, value []byte) error {
-	op, err := c.do(Op{Verb: VDel, Key: key, Value: value})
+	op, err := c.do(Op{Verb: VDel, Key: key, Value: value, Shows: true})
 	c.sendDel(&op)
 	c.bool(op.Yes)
 	return err
