@@ -32,7 +32,7 @@ func (s *Server) ruleFor(e *observe.Event) string {
 	if s.policy == nil || !s.policy.FromResources() || len(e.Keys) == 0 {
 		return ""
 	}
-	return s.rule(s.judged(e.Client, e.User).who, policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
+	return s.rule(s.judged(e.Client, e.User), policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
 }
 
 // redisRule returns which rule of a BrokerAuthorization decides about the key of a Redis command; "" = none does. A
@@ -45,7 +45,7 @@ func (s *Server) redisRule(c *redis.Caller, e *observe.Event, use redis.Use) str
 	if a.Method == policy.Write && e.Cause == wire.TextNotAuthorized && m.grant.Allowed(a) != nil {
 		a.Method = policy.Read
 	}
-	return s.rule(m.who, a)
+	return s.rule(m, a)
 }
 
 // observeIgnored reports a request that the server ignores.

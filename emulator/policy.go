@@ -190,18 +190,17 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 	}
 	s.broker.Lock()
 	defer s.broker.Unlock()
-	connect := policy.Action{Method: policy.Connect}
-	if grant.Allowed(connect) == nil {
-		s.logRefusal(who, connect)
-		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
-	}
 	m, ok := l.Client.Value.(*member)
 	if !ok {
-		m = &member{}
+		m = new(member)
 		l.Client.Value = m
 	}
 	m.who, m.subjects = who, subjects
 	m.apply(p, grant)
+	if !m.connects {
+		s.logRefusal(l.Client.Identity, m, policy.Action{Method: policy.Connect})
+		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
+	}
 	v.Memory = m.memory()
 	return v
 }
@@ -303,7 +302,7 @@ func (s *Server) mayUse(c *broker.Identity, topic string, write bool) bool {
 	}
 	allowed := m.connects && (write && topic == wire.RequestTopic && m.requests || m.grant.Allowed(a) != nil)
 	if !allowed {
-		s.logRefusal(m.who, a)
+		s.logRefusal(c, m, a)
 	}
 	return allowed
 }
@@ -326,18 +325,63 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	return replies
 }
 
-// logRefusal logs which rule of a BrokerAuthorization came nearest to allowing an action, if requests are logged.
-func (s *Server) logRefusal(who policy.Principal, a policy.Action) {
-	if s.opts.Observe != nil && s.policy.FromResources() {
-		s.opts.Log.Info("not authorized", "client", who.ClientID, "action", strings.TrimSpace(a.Method.String()+" "+a.On), "rule", s.rule(who, a))
-	}
+// maxExplaining bounds the time that the server, which is locked meanwhile, spends on explaining refusals, for each second.
+const maxExplaining = 50 * time.Millisecond
+
+// Explanations bound what the server explains: with many rules, an explanation takes far longer than the refusal.
+type explanations struct {
+	second time.Time     // when the current second began
+	spent  time.Duration // on explanations in this second
+	who    *broker.Identity
+	read   time.Time // when the packet of who was read whose refusal was explained last
+	more   int       // refusals that were not logged, see logRefusal
 }
 
-// rule returns which rule decides about an action, or comes nearest, as text.
-func (s *Server) rule(who policy.Principal, a policy.Action) string {
-	switch d := s.policy.Decide(who, a); {
-	case d.Allowed:
-		return s.policy.Where(d.Entry) + ": " + d.Entry.String()
+// logRefusal logs which rule of a BrokerAuthorization came nearest to allowing an action, if requests are logged: for one
+// refusal of a packet. The others are counted.
+func (s *Server) logRefusal(id *broker.Identity, m *member, a policy.Action) {
+	if s.opts.Observe == nil || !s.policy.FromResources() {
+		return
+	}
+	x, read := &s.explained, time.Time{}
+	if c := s.broker.Client(id.ID); c != nil && c.Identity == id {
+		read = c.LastRead()
+	}
+	rule := ""
+	if x.who != id || !x.read.Equal(read) || read.IsZero() {
+		rule = s.rule(m, a)
+	}
+	if rule == "" {
+		if x.more++; x.more == 1 {
+			s.broker.At(s.broker.Now().Add(time.Second), func() {
+				s.opts.Log.Info("more was not authorized, without explanation", "times", x.more)
+				x.more = 0
+			})
+		}
+		return
+	}
+	x.who, x.read = id, read
+	s.opts.Log.Info("not authorized", "client", m.who.ClientID, "action", strings.TrimSpace(a.Method.String()+" "+a.On), "rule", rule)
+}
+
+// rule returns which rule decides about an action, or comes nearest, as text. It returns "" if too much was explained in this
+// second.
+func (s *Server) rule(m *member, a policy.Action) string {
+	if entry := m.grant.Allowed(a); entry != nil && m.connects {
+		return s.policy.Where(entry) + ": " + entry.String()
+	}
+	x, began := &s.explained, time.Now()
+	if began.Sub(x.second) >= time.Second {
+		x.second, x.spent = began, 0
+	}
+	if x.spent > maxExplaining {
+		return ""
+	}
+	defer func() { x.spent += time.Since(began) }()
+	if !m.connects {
+		a = policy.Action{Method: policy.Connect}
+	}
+	switch d := s.policy.Decide(m.who, a); {
 	case d.Entry != nil:
 		return "nearest: " + s.policy.Where(d.Entry) + ": " + d.Lacks
 	case d.Rule != nil:

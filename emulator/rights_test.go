@@ -1,7 +1,9 @@
 package emulator_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -294,5 +296,39 @@ func TestResponseTopicRights(t *testing.T) {
 		if got := len(r.heard(r.ann)); got > 0 != row.allowed {
 			t.Errorf("%+v: ann has heard %d messages", row, got)
 		}
+	}
+}
+
+// TestExplanations: one refusal of a packet is explained, whatever the number of rules and filters.
+func TestExplanations(t *testing.T) {
+	t.Parallel()
+	var rules strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&rules, `{"principals": {"usernames": ["eve"]}, "brokerResources": [{"method": "Subscribe", "topics": ["a/%d/{principal.clientId}/+/#"]}]},`, i)
+	}
+	p, err := emulator.ParsePolicy("p", []byte("["+rules.String()+onePolicy[1:len(onePolicy)-1]+`, {"principals": {"usernames": ["eve"]}, "brokerResources": [{"method": "Connect"}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer // written with the server locked
+	o := trusting(p)
+	o.Observe, o.Log = func(emulator.Event) {}, slog.New(slog.NewTextHandler(&log, nil))
+	s := emulator.Start(t, o)
+	eve := dial(t, s, "c")
+	if code := eve.hello(as("eve")).ReasonCode; code != 0 {
+		t.Fatalf("CONNACK %#x", code)
+	}
+	subscribe := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
+	for i := range 1000 {
+		subscribe.Subscriptions = append(subscribe.Subscriptions, packets.SubOptions{Topic: fmt.Sprint("b/", i)})
+	}
+	eve.send(subscribe)
+	eve.expect("SUBACK 135")
+	s.FastForward(2 * time.Second)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := log.String(); strings.Count(text, "rule=") != 1 || !strings.Contains(text, "times=999") {
+		t.Errorf("%d explanations; %.2000s", strings.Count(text, "rule="), text)
 	}
 }

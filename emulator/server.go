@@ -136,6 +136,7 @@ type Server struct {
 	faults    []*fault
 	added     int     // number of faults so far
 	policy    *Policy // nil = all clients may do everything
+	explained explanations
 	absent    *member // the last client that was not connected when its access to a key was judged
 	loading   bool    // the rules do not apply to the request that the store is answering
 	closed    bool
