@@ -194,7 +194,7 @@ func (s *Server) Reset(cut bool) (err error) {
 		if s.port != nil {
 			s.port.server.ResetNotify()
 		}
-		s.counts, s.changes = State{}, nil
+		s.counts, s.changes, s.added = State{}, nil, 0
 	})
 	if err = cmp.Or(err, s.journal.wait()); err != nil {
 		return err

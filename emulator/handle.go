@@ -351,6 +351,7 @@ func (s *Server) sendNotification(c *broker.Client, topic string, m broker.Messa
 		return
 	}
 	s.counts.Notifications++
+	s.sendLate(c.ID)
 }
 
 func (s *Server) contentType() string {

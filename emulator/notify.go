@@ -105,7 +105,6 @@ func (s *Server) send(n *note, hold bool) {
 		topic := n.Topic()
 		s.journal.hold(len(topic)+len(m.Payload)+len(m.Value), func() { s.sendNotification(c, topic, m.Message) })
 	}
-	s.sendLate(c.ID)
 }
 
 // sendInOrder calls send, which sends a message of the given size to a client, once earlier notifications to the client
