@@ -127,6 +127,8 @@ func samples() map[string][]Result {
 			DatasetFinding{File: hostile, Line: 1, Message: "no key"},
 		},
 		"policy": {
+			CheckFinding{File: "checks.yaml", Line: 3, Column: 12, Message: "unknown field"},
+			CheckFinding{File: hostile, Message: hostile},
 			PolicyFinding{File: "authz.yaml", Line: 7, Severity: "error", Message: `topic "a*"`, Hint: "+ for one level"},
 			PolicyFinding{File: hostile, Line: 1, Severity: "info", Message: hostile},
 			PolicyAnswer{User: "ann", Client: "c", Attributes: []string{"site=a"}, Method: "Read", On: "k", Allowed: true, Where: "authz.yaml:7 rules[0].stateStoreResources[0]", Entry: "ReadWrite k*", Assumes: []string{"something"}},

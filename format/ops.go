@@ -65,6 +65,7 @@ func Ops() []Op {
 		{Name: "ping_summary", By: "ping", Fields: "sent lost min_ms avg_ms p99_ms max_ms"},
 		{Name: "check", By: "doctor, check", Fields: "check status message hint took_ms facts"},
 		{Name: "check_summary", By: "doctor, check", Fields: "passed warned failed skipped"},
+		{Name: "check_finding", By: "check --lint", Fields: "file line column message"},
 		{Name: "bench", By: "bench", Fields: "verb count errors elapsed_ms per_second min_ms mean_ms p50_ms p90_ms p99_ms p99_9_ms max_ms"},
 		{Name: "hlc_now", By: "hlc now", Fields: "version"},
 		{Name: "hlc_parse", By: "hlc parse", Fields: "version"},

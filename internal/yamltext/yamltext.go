@@ -38,9 +38,11 @@ type Node = yaml.Node
 
 // An Error is a mistake in a text.
 type Error struct {
-	Line int    // from 1
-	Key  string // the key that the error is about; may be empty
-	Why  string // without any text of the document, which may be a secret
+	Line   int      // from 1
+	Column int      // from 1; 0 = not known
+	Key    string   // the key that the error is about; may be empty
+	Why    string   // without any text of the document, which may be a secret
+	More   []*Error // other mistakes in the keys of the text
 }
 
 func (e *Error) Error() string {
@@ -55,16 +57,20 @@ func (e *Error) Error() string {
 }
 
 // Parse returns the roots of the documents in text, without those that are empty. The error is an *Error
-// or the cause of ctx.
+// or the cause of ctx. If there are only mistakes in keys, the roots are returned beside the error.
 func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 	text = fromJSON(text)
 	if err := check(text); err != nil {
 		return nil, err
 	}
 	text = accepted(text)
+	var mistakes []*Error
 	for in := yaml.NewDecoder(&reader{ctx, bytes.NewReader(text)}); ; {
 		var document Node
 		switch err := in.Decode(&document); {
+		case err == io.EOF && mistakes != nil:
+			mistakes[0].More = mistakes[1:]
+			return roots, mistakes[0]
 		case err == io.EOF:
 			return roots, nil
 		case ctx.Err() != nil:
@@ -82,6 +88,7 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 		if _, err := c.check(document.Content[0]); err != nil {
 			return nil, err
 		}
+		mistakes = append(mistakes, c.mistakes...)
 		if root.Kind != yaml.ScalarNode || root.ShortTag() != "!!null" {
 			roots = append(roots, root)
 		}
@@ -277,6 +284,8 @@ const maxGrowth = 10
 type checker struct {
 	sizes map[*Node]int // of nodes with an anchor; 0 = not yet computed
 	room  int           // maximum size, in bytes
+
+	mistakes []*Error // in keys
 }
 
 func (c *checker) check(n *Node) (size int, err error) {
@@ -297,13 +306,17 @@ func (c *checker) check(n *Node) (size int, err error) {
 	for i, child := range target.Content {
 		if keys != nil && i%2 == 0 {
 			key := resolve(child)
+			why, name := "", key.Value
 			switch {
 			case key.Kind != yaml.ScalarNode || hasTag(key):
-				return 0, &Error{Line: child.Line, Why: "a key is not text"}
+				why, name = "a key is not text", ""
 			case keys[key.Value]:
-				return 0, &Error{Line: child.Line, Key: key.Value, Why: "occurs twice"}
+				why = "occurs twice"
 			case isMerge(key) && !mergeable(target.Content[i+1]):
-				return 0, &Error{Line: child.Line, Key: key.Value, Why: "expected a mapping, or a list of mappings"}
+				why = "expected a mapping, or a list of mappings"
+			}
+			if why != "" {
+				c.mistakes = append(c.mistakes, &Error{Line: child.Line, Column: child.Column, Key: name, Why: why})
 			}
 			keys[key.Value] = true
 		}

@@ -104,6 +104,9 @@ what --listen saw.`,
 const prometheus = "prometheus"
 
 func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []string) error {
+	if f.lint {
+		return f.mistakes(ctx, a, cmd)
+	}
 	load := func() (views []*view, apps []*app.App, err error) {
 		specs, err := f.specs(ctx, a, keys)
 		if err != nil {
@@ -113,13 +116,6 @@ func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []s
 			return nil, nil, err
 		}
 		return f.views(ctx, a, cmd, specs)
-	}
-	if f.lint {
-		specs, err := f.specs(ctx, a, keys)
-		if err != nil {
-			return err
-		}
-		return a.Emit(format.Note{Level: format.Notice, Message: format.Count(len(specs), "check") + ", no mistakes"})
 	}
 	views, apps, err := load()
 	if err != nil {
@@ -140,27 +136,61 @@ func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []s
 // specs returns the checks of the command line or of the file.
 func (f flags) specs(ctx context.Context, a *app.App, keys []string) ([]*spec, error) {
 	if f.file == "" {
-		if f.lint {
-			return nil, fault.Usagef("--lint without a file: add -f FILE")
-		}
 		return f.given(keys)
 	}
 	if len(keys)+len(f.locks)+len(f.patterns) > 0 || len(f.set()) > 0 {
 		return nil, fault.Usagef("-f together with keys, locks, patterns or conditions: write them into the file")
 	}
+	specs, mistakes, err := f.read(ctx, a)
+	if err == nil && len(mistakes) > 0 {
+		err = &fault.UsageError{Err: in(f.fileName(), mistakes)}
+	}
+	return specs, err
+}
+
+// read reads the file of the checks.
+func (f flags) read(ctx context.Context, a *app.App) ([]*spec, []mistake, error) {
 	text, err := a.Read(ctx, string(f.file), "the checks")
 	if err != nil {
-		return nil, &fault.UsageError{Err: err}
+		return nil, nil, &fault.UsageError{Err: err}
 	}
-	name := string(f.file)
-	if name == "-" {
-		name = "standard input"
+	return parseFile(ctx, []byte(text))
+}
+
+// fileName returns the name of the file of the checks in messages; "" = there is none.
+func (f flags) fileName() string {
+	if f.file == "-" {
+		return "standard input"
 	}
-	specs, mistakes := parseFile(ctx, name, []byte(text))
+	return string(f.file)
+}
+
+// mistakes prints all mistakes in the file, also contexts that do not exist.
+func (f flags) mistakes(ctx context.Context, a *app.App, cmd *cobra.Command) error {
+	if f.file == "" {
+		return fault.Usagef("--lint without a file: add -f FILE")
+	}
+	specs, mistakes, err := f.read(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, s := range specs {
+		if s.context == "" {
+			continue
+		}
+		if _, err := a.InContext(ctx, cmd.Flags(), s.context, "context"); err != nil {
+			mistakes = append(mistakes, mistake{s.line, s.column, err})
+		}
+	}
+	for _, m := range mistakes {
+		if err := a.Emit(format.CheckFinding{File: f.fileName(), Line: m.line, Column: m.column, Message: m.err.Error()}); err != nil {
+			return err
+		}
+	}
 	if len(mistakes) > 0 {
-		return nil, &fault.UsageError{Err: errors.Join(mistakes...)}
+		return fault.ErrNo
 	}
-	return specs, nil
+	return a.Emit(format.Note{Level: format.Notice, Message: format.Count(len(specs), "check") + ", no mistakes"})
 }
 
 // set returns the conditions of the command line.
@@ -274,7 +304,7 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	for _, name := range names {
 		one := a
 		if name != "" {
-			where := fmt.Sprintf("%s:%d: context", format.Path(string(f.file)), by[name][0].line)
+			where := format.Location(f.fileName(), by[name][0].line, by[name][0].column) + ": context"
 			if one, err = a.InContext(ctx, cmd.Flags(), name, where); err != nil {
 				return nil, nil, err
 			}
@@ -291,8 +321,8 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 		}
 		brokers[own] = append(brokers[own], by[name]...)
 	}
-	if mistakes := unique(string(f.file), specs); len(mistakes) > 0 {
-		return nil, nil, &fault.UsageError{Err: errors.Join(mistakes...)}
+	if mistakes := unique(specs); len(mistakes) > 0 {
+		return nil, nil, &fault.UsageError{Err: in(f.fileName(), mistakes)}
 	}
 	drift, err := config.ParseDuration(f.drift)
 	if err != nil {

@@ -398,23 +398,34 @@ func TestLint(t *testing.T) {
 - {key: [a]}
 - {key: a, max-age: "2h,1h"}
 - {lock: a, held: false}
+- {key: z, max-age: 1h, max-age: 2h}
+- {key: y, key: x}
+- {key: w, context: lab2, held: true, max-age: y}
+- {lock: a, free: true}
 other: 1
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := run(t, "", "-f", file, "--lint")
+	code, stdout, stderr := run(t, "", "-f", file, "--lint", "-o", "human")
 	for _, want := range []string{
-		`:2: max-age: "x": expected a duration`, ":3: expected one of key, lock and match", ":4: max-size: not for a check of a lock, but of a key",
-		`:5: unknown field "frob"`, ":6: nothing to check", ":7: labels: check: series have this label already", `:7: labels: "1": expected letters`,
-		":8: exists: expected true or false", ":10: key: expected text", ":11: max-age: \"2h,1h\": the first limit warns", ":12: held: false: write free: true",
-		`:13: unknown field "other"`,
+		`:2:21: max-age: "x": expected a duration`, ":3:12: expected one of key, lock and match", ":4:13: max-size: not for a check of a lock, but of a key",
+		`:5:12: unknown field "frob"`, ":6:3: nothing to check", ":7:21: labels: check: series have this label already", `:7:31: labels: "1": expected letters`,
+		":8:20: exists: expected true or false", ":10:9: key: expected text", ":11:21: max-age: \"2h,1h\": the first limit warns", ":12:19: held: false: write free: true",
+		`:17:1: unknown field "other"`, `:13:25: not YAML: the key "max-age" occurs twice`, `:14:12: not YAML: the key "key" occurs twice`, `:15:3: context: unknown context "lab2"`,
+		":15:27: held: not for a check of a key", `:15:48: max-age: "y"`, ":16:3: a second check lock a, as in line",
 	} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("no %q in %s", want, stderr)
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in %s", want, stdout)
 		}
 	}
-	if code != fault.CodeUsage || stdout != "" || strings.Contains(stderr, ":9:") {
-		t.Errorf("%d, %q, %s", code, stdout, stderr)
+	if code != fault.CodeNo || stderr != "" || strings.Contains(stdout, "c.yaml:9:") {
+		t.Errorf("%d, %q, %s", code, stderr, stdout)
+	}
+	if code, stdout, _ := run(t, "", "-f", file, "--lint", "-o", "json"); code != fault.CodeNo || !strings.Contains(stdout, `{"op":"check_finding","file":"`+file+`","line":6,"column":3,"message":"nothing to check`) {
+		t.Errorf("%d, %s", code, stdout)
+	}
+	if code, _, stderr := run(t, "", "-f", file); code != fault.CodeUsage || !strings.Contains(stderr, ":2:21: max-age") {
+		t.Errorf("%d, %s", code, stderr)
 	}
 }
 

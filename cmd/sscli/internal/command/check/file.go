@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,82 +26,106 @@ const (
 //	    max-age: 10m,1h
 //	    labels: {line: "3"}
 //
-// It returns all mistakes, each with the file's name and the line.
-func parseFile(ctx context.Context, name string, text []byte) (specs []*spec, mistakes []error) {
-	mistake := func(line int, text string, args ...any) {
-		where := format.Path(name)
-		if line > 0 {
-			where += fmt.Sprintf(":%d", line)
+// It returns all mistakes.
+func parseFile(ctx context.Context, text []byte) (specs []*spec, mistakes []mistake, err error) {
+	wrong := func(n *yamltext.Node, text string, args ...any) {
+		m := mistake{err: fmt.Errorf(text, args...)}
+		if n != nil {
+			m.line, m.column = n.Line, n.Column
 		}
-		mistakes = append(mistakes, fmt.Errorf("%s: %w", where, fmt.Errorf(text, args...)))
+		mistakes = append(mistakes, m)
 	}
 	if len(text) > maxFile {
-		mistake(0, "larger than 1 MiB")
-		return nil, mistakes
+		wrong(nil, "larger than 1 MiB")
+		return nil, mistakes, nil
 	}
-	text, err := files.DecodeText(text)
+	text, err = files.DecodeText(text)
 	if err != nil {
-		mistake(0, "%w", err)
-		return nil, mistakes
+		wrong(nil, "%w", err)
+		return nil, mistakes, nil
 	}
 	roots, err := yamltext.Parse(ctx, text)
 	if e, isYAML := errors.AsType[*yamltext.Error](err); isYAML {
-		line := e.Line
-		e.Line = 0
-		mistake(line, "not YAML: %w", e)
-		return nil, mistakes
+		for _, one := range append([]*yamltext.Error{e}, e.More...) {
+			m := mistake{line: one.Line, column: one.Column}
+			one.Line = 0
+			m.err = fmt.Errorf("not YAML: %w", one)
+			mistakes = append(mistakes, m)
+		}
+		if roots == nil {
+			return nil, mistakes, nil
+		}
+	} else if err != nil {
+		return nil, nil, err
 	}
 	const form = "the word checks: and below it a list, such as - {key: a, max-age: 1h}"
 	switch {
-	case err != nil:
-		return nil, []error{err}
 	case len(roots) == 0:
-		mistake(0, "empty: expected %s", form)
-		return nil, mistakes
+		wrong(nil, "empty: expected %s", form)
+		return nil, mistakes, nil
 	case len(roots) > 1:
-		mistake(roots[1].Line, "a second document: expected one")
-		return nil, mistakes
-	case !yamltext.IsMapping(roots[0]):
-		mistake(roots[0].Line, "expected %s", form)
-		return nil, mistakes
+		wrong(roots[1], "a second document: expected one")
+	}
+	if !yamltext.IsMapping(roots[0]) {
+		wrong(roots[0], "expected %s", form)
+		return nil, mistakes, nil
 	}
 	for key, n := range yamltext.Members(roots[0]) {
 		items, isList := yamltext.Items(n)
 		switch {
 		case key.Value != "checks":
-			mistake(key.Line, "unknown field %.32q: expected checks", key.Value)
+			wrong(key, "unknown field %.32q: expected checks", key.Value)
 			continue
 		case !isList || len(items) == 0:
-			mistake(n.Line, "checks: expected a list with at least one check")
+			wrong(n, "checks: expected a list with at least one check")
 			continue
 		case len(items) > maxChecks:
-			mistake(n.Line, "more than %d checks", maxChecks)
+			wrong(n, "more than %d checks", maxChecks)
 			continue
 		}
 		for _, item := range items {
-			s := parseSpec(item, mistake)
-			specs = append(specs, s)
+			specs = append(specs, parseSpec(item, wrong))
 		}
 	}
-	if len(mistakes) == 0 {
-		mistakes = unique(name, specs)
+	mistakes = append(mistakes, unique(specs)...)
+	slices.SortStableFunc(mistakes, func(a, b mistake) int { return cmp.Or(a.line-b.line, a.column-b.column) })
+	return specs, mistakes, nil
+}
+
+// A mistake is one in a file of checks. Line and column begin with 1; 0 = not known.
+type mistake struct {
+	line, column int
+	err          error
+}
+
+// in returns the mistakes as one error. file is their file; "" = the checks are from the command line.
+func in(file string, mistakes []mistake) error {
+	var all []error
+	for _, m := range mistakes {
+		if err := m.err; file != "" {
+			err = fmt.Errorf("%s: %w", format.Location(file, m.line, m.column), err)
+			all = append(all, err)
+		} else {
+			all = append(all, err)
+		}
 	}
-	return specs, mistakes
+	return errors.Join(all...)
 }
 
 // unique returns a mistake for each check with the name of another in the same context: their series could not be
 // told apart.
-func unique(file string, specs []*spec) (mistakes []error) {
+func unique(specs []*spec) (mistakes []mistake) {
 	lines := make(map[[2]string]int)
 	for _, s := range specs {
 		id := [2]string{s.context, s.describe()}
 		switch first, twice := lines[id]; {
+		case s.kind == aBroker && len(s.conditions) == 0: // a mistake already
 		case !twice:
 			lines[id] = s.line
 		case s.line == 0:
-			mistakes = append(mistakes, fmt.Errorf("two checks are called %s: give one of them another name, in a file", s.describe()))
+			mistakes = append(mistakes, mistake{err: fmt.Errorf("two checks are called %s: give one of them another name, in a file", s.describe())})
 		default:
-			mistakes = append(mistakes, fmt.Errorf("%s:%d: a second check %s, as in line %d: give one of them another name", format.Path(file), s.line, s.describe(), first))
+			mistakes = append(mistakes, mistake{s.line, s.column, fmt.Errorf("a second check %s, as in line %d: give one of them another name", s.describe(), first)})
 		}
 	}
 	return mistakes
@@ -117,22 +142,28 @@ func isLabelName(name string) bool {
 	return rest != name && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && !strings.HasPrefix(name, "__")
 }
 
+// placed is a condition with its place in a file.
+type placed struct {
+	condition
+	at *yamltext.Node
+}
+
 // parseSpec parses an element of checks.
-func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
-	s := &spec{line: n.Line, kind: aBroker}
+func parseSpec(n *yamltext.Node, wrong func(*yamltext.Node, string, ...any)) *spec {
+	s := &spec{line: n.Line, column: n.Column, kind: aBroker}
 	if !yamltext.IsMapping(n) {
-		mistake(n.Line, "expected a check, such as {key: a, max-age: 1h}")
+		wrong(n, "expected a check, such as {key: a, max-age: 1h}")
 		return s
 	}
 	opposites := map[string]string{"exists": "missing", "held": "free", "free": "held"}
 	targets := []string{aKey, aLock, aMatch}
 	texts := map[string]*string{"name": &s.name, "context": &s.context}
 	all := conditions()
-	var set []condition
+	var set []placed
 	before := 0
-	count := func(line int, text string, args ...any) {
+	count := func(n *yamltext.Node, text string, args ...any) {
 		before++
-		mistake(line, text, args...)
+		wrong(n, text, args...)
 	}
 	for key, value := range yamltext.Members(n) {
 		field := key.Value
@@ -144,68 +175,61 @@ func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
 		case field == "labels":
 			s.labels = parseLabels(value, count)
 		case into == nil && i < 0 && !isTarget:
-			count(key.Line, "unknown field %.32q", field)
+			count(key, "unknown field %.32q", field)
 		case !isText:
-			count(value.Line, "%s: expected text", field)
+			count(value, "%s: expected text", field)
 		case text == "" && (into != nil || isTarget):
-			count(value.Line, "%s: expected text that is not empty", field)
+			count(value, "%s: expected text that is not empty", field)
 		case isTarget && s.kind != aBroker:
-			count(key.Line, "expected one of key, lock and match")
+			count(key, "expected one of key, lock and match")
 		case isTarget:
 			s.kind, s.target = field, text
 		case into != nil:
 			*into = text
 		case all[i].value == "":
 			if !yamltext.IsBool(value) {
-				count(value.Line, "%s: expected true or false", field)
+				count(value, "%s: expected true or false", field)
 			} else if strings.EqualFold(text, "true") {
-				set = append(set, all[i])
+				set = append(set, placed{all[i], key})
 				_ = s.set(all[i], "")
 			} else if opposite := opposites[field]; opposite != "" { // would be no condition at all
-				count(value.Line, "%s: false: write %s: true", field, opposite)
+				count(value, "%s: false: write %s: true", field, opposite)
 			}
 		default:
-			set = append(set, all[i])
+			set = append(set, placed{all[i], key})
 			if err := s.set(all[i], text); err != nil {
-				count(value.Line, "%s: %w", field, err)
+				count(value, "%s: %w", field, err)
 			}
+		}
+	}
+	for _, one := range set { // once the kind is known
+		if !slices.Contains(one.on, s.kind) {
+			count(one.at, "%s: not for a check of a %s, but of a %s", one.name, s.kind, strings.Join(one.on, " or a "))
 		}
 	}
 	if before > 0 {
 		return s
 	}
-	if err := s.fits(set); err != nil {
-		mistake(n.Line, "%w", err)
-	} else if err := s.check(); err != nil {
-		mistake(n.Line, "%w", err)
+	if err := s.check(); err != nil {
+		wrong(n, "%w", err)
 	}
 	return s
 }
 
-// fits returns an error if a check has a condition for something else.
-func (s *spec) fits(set []condition) error {
-	for _, c := range set {
-		if !slices.Contains(c.on, s.kind) {
-			return fmt.Errorf("%s: not for a check of a %s, but of a %s", c.name, s.kind, strings.Join(c.on, " or a "))
-		}
-	}
-	return nil
-}
-
-func parseLabels(n *yamltext.Node, mistake func(int, string, ...any)) (labels []label) {
+func parseLabels(n *yamltext.Node, wrong func(*yamltext.Node, string, ...any)) (labels []label) {
 	if !yamltext.IsMapping(n) {
-		mistake(n.Line, "labels: expected names with values, such as {line: \"3\"}")
+		wrong(n, "labels: expected names with values, such as {line: \"3\"}")
 		return nil
 	}
 	for key, value := range yamltext.Members(n) {
 		text, isText := yamltext.Scalar(value)
 		switch {
 		case !isLabelName(key.Value):
-			mistake(key.Line, "labels: %.32q: expected letters, digits and _", key.Value)
+			wrong(key, "labels: %.32q: expected letters, digits and _", key.Value)
 		case isReserved(key.Value):
-			mistake(key.Line, "labels: %s: series have this label already", key.Value)
+			wrong(key, "labels: %s: series have this label already", key.Value)
 		case !isText:
-			mistake(value.Line, "labels: %s: expected text", key.Value)
+			wrong(value, "labels: %s: expected text", key.Value)
 		default:
 			labels = append(labels, label{key.Value, text})
 		}

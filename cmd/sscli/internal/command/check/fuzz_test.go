@@ -16,10 +16,13 @@ func FuzzFile(f *testing.F) {
 	f.Add("checks:\n- {lock: a, changes-max: \"1,5/10m\", holder: a*, labels: {x: \"|\\n\"}}\n- {match: a}\n- {rtt: 1s}", "a|\n", int64(5))
 	f.Add("checks: [{name: \"a'=b|c\", key: \"\\x01\", equals: x}]", "\xff", int64(-5))
 	f.Fuzz(func(t *testing.T, text, content string, age int64) {
-		specs, mistakes := parseFile(t.Context(), "f", []byte(text))
-		for _, err := range mistakes {
-			if strings.ContainsAny(err.Error(), "\n\x1b") {
-				t.Errorf("%q", err)
+		specs, mistakes, err := parseFile(t.Context(), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mistakes {
+			if strings.ContainsAny(m.err.Error(), "\n\x1b") || m.line < 0 || m.line > 1+strings.Count(text, "\n")+strings.Count(text, "\r")+2*strings.Count(text, "\u2028") {
+				t.Errorf("%+v", m)
 			}
 		}
 		if len(mistakes) > 0 {

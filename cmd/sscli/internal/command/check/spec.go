@@ -22,6 +22,7 @@ type spec struct {
 	context string // empty = the connection of the command line
 	labels  []label
 	line    int // in the file; 0 = from the command line
+	column  int
 
 	kind   string // aKey, aLock, aMatch or aBroker
 	target string // the key, the lock or the pattern; empty for the broker
