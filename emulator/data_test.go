@@ -102,6 +102,40 @@ func TestDataRestart(t *testing.T) {
 	closeData(t, s)
 }
 
+// TestDataPatterns: the patterns of a data file have the syntax of SCAN: the file keeps the keys that SCAN would list.
+func TestDataPatterns(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"[!a]x", "?", "a/**", "a/**/b", "[a-c]*", "*", "[]]"} {
+		o := emulator.Options{Data: newData(t)}
+		o.Data.Asked, o.Data.Patterns = true, []string{pattern}
+		s := serveData(t, o)
+		for _, key := range []string{"ax", "bx", "a", "é", "a/1/b", "a/b", "c1", "!", "]"} {
+			put(t, s, "SET "+key+" 1")
+		}
+		r := s.Do(emulator.NewRequest("client", wire.AppendRequest(nil, "SCAN", pattern), emulator.Property{Name: wire.PropTimestamp, Value: "1:0:client"}))
+		listed, err := wire.ParseValue(r.Payload)
+		if err != nil || len(listed.Items) == 0 {
+			t.Fatalf("%s: SCAN: %q, %v", pattern, r.Payload, err)
+		}
+		var want []string
+		for _, key := range listed.Items[0].Items {
+			want = append(want, string(key.Text))
+		}
+		slices.Sort(want)
+		closeData(t, s)
+		s = serveData(t, o)
+		if diff := cmp.Diff(want, s.Keys()); diff != "" {
+			t.Errorf("%s: kept, but for what SCAN lists (-want +got):\n%s", pattern, diff)
+		}
+		closeData(t, s)
+	}
+	o := emulator.Options{Data: newData(t)}
+	o.Data.Patterns = []string{"a**"}
+	if s, err := emulator.New(o); err == nil || !strings.Contains(err.Error(), `"a**" is not a pattern`) {
+		t.Errorf("New: %v, %v", s, err)
+	}
+}
+
 // TestDataAsked: with Data.Asked, a restart keeps only the keys that match a pattern, or whose last write
 // asked for it.
 func TestDataAsked(t *testing.T) {

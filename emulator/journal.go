@@ -2,11 +2,13 @@ package emulator
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sscli/sscli/internal/disk"
+	"github.com/sscli/sscli/internal/glob"
 	"github.com/sscli/sscli/internal/store"
 )
 
@@ -20,6 +22,8 @@ type Data struct {
 	Asked    bool
 	Patterns []string
 
+	patterns []*glob.Pattern // Patterns
+
 	// For tests.
 	disk   disk.Options
 	commit func(write func() error) error // wraps each commit; nil = no wrapper
@@ -31,7 +35,7 @@ func (d Data) keeps(key []byte, persist bool) bool {
 	if !d.Asked || persist {
 		return true
 	}
-	return slices.ContainsFunc(d.Patterns, func(p string) bool { return store.MatchGlob([]byte(p), key) })
+	return slices.ContainsFunc(d.patterns, func(p *glob.Pattern) bool { return p.Match(key) })
 }
 
 // A DataError reports a data file that cannot be opened or written.
@@ -97,6 +101,13 @@ const (
 func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*store.Store, *journal, error) {
 	if d.File == "" {
 		return store.New(o), nil, nil
+	}
+	for _, text := range d.Patterns {
+		p, ok := glob.Parse(text)
+		if !ok {
+			return nil, nil, fmt.Errorf("emulator: Data.Patterns: %.64q is not a pattern", text)
+		}
+		d.patterns = append(d.patterns, p)
 	}
 	if d.commit == nil {
 		d.commit = func(write func() error) error { return write() }

@@ -10,13 +10,10 @@ import (
 // time to match one key to a few milliseconds.
 const maxPattern = 1024
 
-// MatchGlob reports whether a key matches a pattern, in the syntax that the broker documents for
+// parseGlob parses a pattern in the syntax that the broker documents for
 // its authorization rules (protocol.md 7.6, 9): `*` matches any number of bytes, `?` matches one
 // byte, and `[0-9]` or `[abc]` matches one byte of a range or list. There is no escape character.
 // Brackets that are empty or not closed match themselves.
-func MatchGlob(pattern, key []byte) bool { return parseGlob(pattern).Match(key) }
-
-// parseGlob parses a pattern in the syntax of MatchGlob.
 func parseGlob(pattern []byte) *glob.Pattern {
 	p := &glob.Pattern{Bytes: true}
 	closing := bytes.LastIndexByte(pattern, ']') // brackets after the last ] are not closed

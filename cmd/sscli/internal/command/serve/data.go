@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/disk"
@@ -31,7 +32,7 @@ const (
 func (f *dataFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.file, "data", "`FILE` that keeps the store, so that it survives a restart; created if it does not exist")
 	fs.StringVar(&f.persist, "persist", persistAll, "`WHICH` keys --data keeps: all, or asked, which means the keys set with --persist")
-	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN` of keys that --persist asked also keeps; may be repeated")
+	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN`, as of scan, of keys that --persist asked also keeps; may be repeated")
 	fs.Var(&f.check, "data-check", "read this `FILE` of --data, report damage, and exit; with --data, write what is readable to that file, which must be new")
 }
 
@@ -44,6 +45,11 @@ func (f dataFlags) options() (emulator.Data, error) {
 		return d, fault.Usagef("--persist-pattern without --persist %s: all keys are kept", persistAsked)
 	case d.Asked && d.File == "":
 		return d, fault.Usagef("--persist without --data: add --data FILE")
+	}
+	for _, pattern := range f.patterns {
+		if _, err := usage.Pattern("--persist-pattern", pattern); err != nil {
+			return d, err
+		}
 	}
 	return d, nil
 }
