@@ -36,7 +36,7 @@ var failures = []struct{ what, kind, message string }{
 	{"bad client certificate", "client_certificate_refused", "the broker refused the client certificate"},
 	{"key password wrong", "config", "wrong is not the password of client-key-encrypted.pem"},
 	{"bad login", "login", "CONNACK 0x86 bad user name or password"},
-	{"bad login, in other words", "login", "CONNACK 0x87 not authorized"},
+	{"no rule to connect", "connect_denied", "CONNACK 0x87 not authorized"},
 	{"bad client id", "client_id", "CONNACK 0x85 client identifier not valid"},
 	{"banned", "banned", "CONNACK 0x8A banned"},
 	{"another way to log in", "auth_method", "CONNACK 0x8C bad authentication method"},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 func describeLogin(err error, s config.Settings, canAsk bool) error {
 	f, _ := fault.Of(err)
 	switch f.Kind {
-	case "login", "auth_method", "refused_login", "reauth", "token_expired":
+	case "login", "connect_denied", "auth_method", "refused_login", "reauth", "token_expired":
 	case "certificate_authority":
 		if s.CAFile != "" {
 			err = &fault.NextError{
@@ -45,7 +46,11 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 		return err
 	}
 	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
-	if f.Kind != "refused_login" {
+	switch f.Kind {
+	case "refused_login":
+	case "connect_denied":
+		e.Sent += ", as " + sentClientID(s)
+	default:
 		e.Hint = loginHint(s, canAsk)
 	}
 	return e
@@ -70,6 +75,14 @@ func sentLogin(s config.Settings, now time.Time) string {
 		return "no user name, no token and no certificate"
 	}
 	return strings.Join(sent, ", and ")
+}
+
+// sentClientID describes the client id that is sent.
+func sentClientID(s config.Settings) string {
+	if s.ClientID != "" {
+		return "client " + format.Brief(s.ClientID)
+	}
+	return "a client with the random id " + format.Brief(cmp.Or(s.ClientIDPrefix, "sscli")+"-…")
 }
 
 // password returns a text for the source of the password.

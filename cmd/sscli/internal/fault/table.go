@@ -200,8 +200,9 @@ func Table() []Row {
 		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "try again later", is(mqtt.ErrAuthLater)},
 		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "write a token that the broker accepts to the file of --sat-file",
 			IsA[*mqtt.ReauthError]},
-		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86; some brokers answer CONNECT with 0x87)",
-			credentials, isLogin},
+		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86)", credentials, isReason("", mqtt.ReasonBadLogin)},
+		{"connect_denied", CodeLogin, "the broker does not let this client connect (0x87): no Connect rule allows its client id, or, at some brokers, the login is wrong",
+			"`-i` with a client id that a Connect rule of the broker allows; check the login too, because some brokers answer a wrong one so", isReason("CONNACK", mqtt.ReasonNotAuthorized)},
 		{"not_authorized", CodeLogin, "the broker's rules do not allow this client to publish or subscribe (0x87)",
 			"add an authorization rule for the topic or the client id; `--trace` shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
 		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "use another `--client-id`", isReason("", mqtt.ReasonBanned)},
@@ -284,10 +285,6 @@ func isReason(packet string, codes ...byte) func(error) bool {
 	return matches(func(e *mqtt.ReasonError) bool {
 		return (packet == "" || e.Packet == packet) && (len(codes) == 0 || slices.Contains(codes, e.Code))
 	})
-}
-
-func isLogin(err error) bool {
-	return isReason("", mqtt.ReasonBadLogin)(err) || isReason("CONNACK", mqtt.ReasonNotAuthorized)(err)
 }
 
 func isKubectl(kind via.Kind) func(error) bool {

@@ -106,7 +106,7 @@ var explained = []struct {
 	{"reauth", 4, lostError(&mqtt.ReauthError{Err: &mqtt.ReasonError{Packet: "DISCONNECT", Code: 0x87}})},
 	{"auth_later", 3, dialError(mqtt.StageConnect, mqtt.ErrAuthLater)},
 	{"login", 4, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x86))},
-	{"login", 4, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x87))},
+	{"connect_denied", 4, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x87))},
 	{"not_authorized", 4, dialError(mqtt.StageSubscribe, reasonError("SUBACK", 0x87))},
 	{"not_authorized", 4, reasonError("PUBACK", 0x87)},
 	{"banned", 4, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x8A))},

@@ -41,7 +41,7 @@ func New(a *app.App) *cobra.Command {
 			})
 		})
 		if f.alive && err != nil {
-			if refusal, _ := a.Explain(err); refusal.Kind == "login" || refusal.Kind == "auth_method" {
+			if refusal, _ := a.Explain(err); slices.Contains([]string{"login", "connect_denied", "auth_method"}, refusal.Kind) {
 				a.Inform("the broker answers, and refuses the login")
 				return nil
 			}
