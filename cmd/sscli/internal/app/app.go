@@ -87,9 +87,8 @@ type App struct {
 
 	// LogsResults means that results are only a log, as those of a server: the command goes on when
 	// nobody reads them.
-	LogsResults  bool
-	outputClosed bool // standard output was closed when sscli started
-	inputTaken   bool // see TakeInput
+	LogsResults bool
+	inputTaken  bool // see TakeInput
 
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 

@@ -96,7 +96,7 @@ type closedInput struct{}
 
 // Read returns a usage error.
 func (closedInput) Read([]byte) (int, error) {
-	return 0, &fault.UsageError{Err: errors.New("standard input is closed"), Hint: suggest.Try("redirect it from a file or a pipe; from /dev/null, opened only for reading, it is empty")}
+	return 0, &fault.UsageError{Err: errors.New("standard input is closed, or /dev/null that is open for reading and writing"), Hint: suggest.Try("redirect it from a file or a pipe; for an empty value, give '' in place of -, or use </dev/null")}
 }
 
 // NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter,

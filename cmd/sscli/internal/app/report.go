@@ -17,21 +17,9 @@ import (
 func (a *App) UseStandardStreams() {
 	a.Stdin = os.Stdin
 	a.Stdout, a.Stderr = terminal.Standard()
-	noInput, noOutput, noErrors := terminal.Closed()
-	if noInput {
+	if terminal.InputClosed() {
 		a.Stdin = closedInput{}
 	}
-	// If both are closed, nobody waits for a word, as with >/dev/null 2>&1.
-	a.outputClosed = noOutput && !noErrors
-}
-
-// CheckOutput returns a usage error if standard output is closed. Call it before a command that prints
-// results begins.
-func (a *App) CheckOutput() error {
-	if !a.outputClosed || a.LogsResults {
-		return nil
-	}
-	return &fault.UsageError{Err: errors.New("standard output is closed: the result would be lost"), Hint: suggest.Try("redirect it to /dev/null, opened only for writing, to discard the result")}
 }
 
 // SetOutput makes the printers for a form of output. The empty form is human if standard output is

@@ -80,10 +80,6 @@ type textOutput struct {
 }
 
 func (o *textOutput) Write(text []byte) (int, error) {
-	if err := o.app.CheckOutput(); err != nil {
-		o.err = err
-		return 0, err
-	}
 	n, err := o.app.Stdout.Write(text)
 	o.err = cmp.Or(o.err, fault.Output(err))
 	return n, err
@@ -123,10 +119,7 @@ fencing tokens.`,
 			_, a.LogsResults = cmd.Annotations[app.LogsResults]
 			a.Forms = strings.Fields(cmd.Annotations[app.Forms])
 			if version || isOffline(cmd) {
-				return cmp.Or(a.ConfigureOffline(cmd.Flags()), a.CheckOutput())
-			}
-			if err := a.CheckOutput(); err != nil {
-				return cmp.Or(a.Configure(cmd.Flags()), err)
+				return a.ConfigureOffline(cmd.Flags())
 			}
 			return a.ConfigureConnection(cmd.Context(), cmd.Flags())
 		},

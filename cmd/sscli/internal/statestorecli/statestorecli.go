@@ -8,7 +8,6 @@
 package statestorecli
 
 import (
-	"cmp"
 	"net"
 	"strconv"
 
@@ -55,7 +54,7 @@ func New(a *app.App) *cobra.Command {
 				},
 			}
 			a.Flags = cmd.Flags()
-			return cmp.Or(a.SetOutput("raw"), a.CheckOutput())
+			return a.SetOutput("raw")
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

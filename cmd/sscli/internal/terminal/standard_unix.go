@@ -22,21 +22,16 @@ func Standard() (stdout, stderr *os.File) {
 	return duplicate(os.Stdout), duplicate(os.Stderr)
 }
 
-// Closed reports which of the standard streams were closed when the process started. The Go runtime
-// then has opened the null device for each of them, for reading and writing. A stream that somebody
-// opened like this looks the same, unless it is open as another standard stream too.
-func Closed() (stdin, stdout, stderr bool) {
-	var null, shared [3]bool
-	for fd := range null {
+// InputClosed reports whether standard input was closed when the process started. The Go runtime
+// then has opened the null device for it, for reading and writing. An input that somebody
+// opened like this looks the same, unless it is open as another standard stream too. Output is discarded in both
+// cases, because programs such as Python and Node.js open the null device like this to discard it.
+func InputClosed() bool {
+	isClosed := func(fd int) bool {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-		null[fd] = err == nil && flags&(unix.O_ACCMODE|unix.O_APPEND|unix.O_NONBLOCK) == unix.O_RDWR && isNull(fd)
-		for other := range fd {
-			if null[fd] && null[other] && isShared(uintptr(fd), uintptr(other)) {
-				shared[fd], shared[other] = true, true
-			}
-		}
+		return err == nil && flags&(unix.O_ACCMODE|unix.O_APPEND|unix.O_NONBLOCK) == unix.O_RDWR && isNull(fd)
 	}
-	return null[0] && !shared[0], null[1] && !shared[1], null[2] && !shared[2]
+	return isClosed(0) && !(isClosed(1) && isShared(0, 1)) && !(isClosed(2) && isShared(0, 2))
 }
 
 func isNull(fd int) bool {

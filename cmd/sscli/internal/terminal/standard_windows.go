@@ -9,13 +9,10 @@ import (
 // Standard returns standard output and standard error.
 func Standard() (stdout, stderr *os.File) { return os.Stdout, os.Stderr }
 
-// Closed reports which of the standard streams were closed when the process started.
-func Closed() (stdin, stdout, stderr bool) {
-	closed := func(f *os.File) bool {
-		kind, err := windows.GetFileType(windows.Handle(f.Fd()))
-		return err != nil && kind == windows.FILE_TYPE_UNKNOWN
-	}
-	return closed(os.Stdin), closed(os.Stdout), closed(os.Stderr)
+// InputClosed reports whether standard input was closed when the process started.
+func InputClosed() bool {
+	kind, err := windows.GetFileType(windows.Handle(os.Stdin.Fd()))
+	return err != nil && kind == windows.FILE_TYPE_UNKNOWN
 }
 
 // brokenPipes are the errors of a write to a pipe whose reader is gone.

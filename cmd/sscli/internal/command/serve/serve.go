@@ -144,9 +144,6 @@ func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error 
 			return fault.Usagef("--data-check together with a command or --attach: it serves nothing")
 		}
 		a.LogsResults = false
-		if err := a.CheckOutput(); err != nil {
-			return err
-		}
 		return checkData(a, f.data)
 	}
 	a.Signals.Arm()
