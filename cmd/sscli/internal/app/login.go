@@ -46,15 +46,21 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 		return err
 	}
 	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
+	anonymous := e.Sent == noLogin
 	switch f.Kind {
 	case "refused_login":
 	case "connect_denied":
 		e.Sent += ", as " + sentClientID(s)
+		if anonymous { // the login comes before the rules
+			e.Hint = loginHint(s, canAsk)
+		}
 	default:
 		e.Hint = loginHint(s, canAsk)
 	}
 	return e
 }
+
+const noLogin = "no user name, no token and no certificate"
 
 // sentLogin describes the credentials that are sent: a token, or the user and the source of the
 // password, and the client certificate. The text contains no secret.
@@ -72,7 +78,7 @@ func sentLogin(s config.Settings, now time.Time) string {
 		sent = append(sent, text)
 	}
 	if len(sent) == 0 {
-		return "no user name, no token and no certificate"
+		return noLogin
 	}
 	return strings.Join(sent, ", and ")
 }
