@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -298,17 +297,14 @@ func TestPipelineDrain(t *testing.T) {
 	}
 }
 
-// TestRetryFor: what was not sent waits for a broker that is not there yet.
+// TestRetryFor: what was not sent waits for a broker that is not there yet, and OnRetry is told why.
 func TestRetryFor(t *testing.T) {
 	t.Parallel()
 	address := freeport.Address(t)
 	failures := make(chan struct{}, 1000)
-	o := client.Options{Address: address, RetryFor: time.Hour, Timeout: time.Minute, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err != nil {
-			failures <- struct{}{}
-		}
-		return c, err
+	o := client.Options{Address: address, RetryFor: time.Hour, Timeout: time.Minute, OnRetry: func(err error) {
+		as[*client.DialError](t, err)
+		failures <- struct{}{}
 	}}
 	calls := map[string]func(s *client.Session) error{
 		"Get":  func(s *client.Session) error { _, err := s.Get(t.Context(), "k"); return err },

@@ -23,17 +23,13 @@ func Call(words []string, o WriteOptions) Command {
 		c.err = invalid("the request is empty, it needs at least a verb")
 		return c
 	}
-	switch words[0] {
-	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:
+	switch verb := words[0]; {
+	case !wire.Changes(verb):
 		c.effect = effectNone
-	case wire.VerbSet:
-		if len(words) > 2 {
-			c.effect = effectPut
-		}
-	case wire.VerbDel, wire.VerbVDel:
-		if len(words) > 1 {
-			c.effect = effectDelete
-		}
+	case verb == wire.VerbSet && len(words) > 2:
+		c.effect = effectPut
+	case verb != wire.VerbSet && wire.IsWrite(verb) && len(words) > 1:
+		c.effect = effectDelete
 	}
 	return c.with(o)
 }

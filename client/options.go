@@ -79,6 +79,10 @@ type Options struct {
 	RetryFor     time.Duration // how long a call goes on trying to connect before it sends anything; each attempt has its time limit; 0 = one attempt
 	KeepAlive    time.Duration // whole seconds; 0 = 60 s
 
+	// OnRetry is called before each further attempt within RetryFor, with the error of the last one. It is
+	// called from the goroutine of the call, and must not use the session. nil = none.
+	OnRetry func(error)
+
 	// Trace is called for each packet, from several goroutines. It must not block or use the
 	// session.
 	Trace func(TraceEvent)

@@ -109,7 +109,7 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	if conn == nil {
 		p.beforeWait()
 		var err error
-		if conn, err = retry(ctx, s, func() (*mqtt.Conn, error) {
+		if conn, err = persist(ctx, s, func() (*mqtt.Conn, error) {
 			limited, cancel := limitTo(ctx, s.o.Timeout)
 			defer cancel()
 			return s.connection(limited)

@@ -109,7 +109,7 @@ type Watch struct {
 // failed, a *[ReasonError] if the broker refuses the subscription, and a *[ScanError] if it cannot
 // look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
-	return retry(ctx, s, func() (*Watch, error) { return s.watch(ctx, keys, o) })
+	return persist(ctx, s, func() (*Watch, error) { return s.watch(ctx, keys, o) })
 }
 
 // watch is like Watch, without Options.RetryFor.

@@ -27,7 +27,7 @@ func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
 	}
 	ctx, cancel := l.while(ctx)
 	defer cancel()
-	return retry(ctx, l.s, func() (Result, error) {
+	return persist(ctx, l.s, func() (Result, error) {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}

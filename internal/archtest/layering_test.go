@@ -80,9 +80,10 @@ internal/idtable
 internal/socket
 internal/mqtt        internal/idtable internal/socket
 internal/wait
+internal/retry       internal/wait
 internal/wire
 internal/pemfile     internal/files
-client               internal/files internal/idtable internal/mqtt internal/wait internal/wire internal/pemfile
+client               internal/files internal/idtable internal/mqtt internal/retry internal/wait internal/wire internal/pemfile
 internal/admission
 internal/httpport    internal/admission
 internal/glob
@@ -111,36 +112,36 @@ via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
 usage                internal/files format repl suggest config fault
-app                  internal/files internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
+app                  internal/files internal/mqtt internal/retry internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
 accounts             internal/files internal/pemfile internal/policy emulator format suggest config certs fault app
 complete             client format config usage app
-bulkread             internal/mqtt internal/wait internal/wire client suggest fault app
+exchange             internal/mqtt internal/wait internal/wire client format suggest fault app
 jsonfield            format
 dataset              internal/files internal/yamltext format suggest fault
 cmdline              format repl suggest config fault help usage app complete
-verb                 internal/files internal/wire client format repl suggest config fault usage app complete bulkread
+verb                 internal/files internal/wire client format repl suggest config fault usage app complete exchange
 directive            internal/wait format repl config fault usage app
 lineinput            internal/files client repl suggest fault
-sources              internal/files client internal/yamltext format repl suggest config fault bulkread dataset lineinput
+sources              internal/files client internal/yamltext format repl suggest config fault exchange dataset lineinput
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format config fault usage app
-command/verbs        internal/files internal/wire client format repl suggest config fault usage app bulkread verb
-command/batch        internal/files internal/wait client format repl signals suggest fault usage app cmdline verb directive lineinput command/ping command/verbs
-command/export       internal/files client format suggest config fault app complete bulkread
-command/importcmd    client format suggest usage app bulkread verb lineinput command/batch
-command/diff         client format suggest config fault app complete bulkread jsonfield sources
-command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
+command/verbs        internal/files internal/wire client format repl suggest config fault usage app exchange verb
+command/batch        internal/files client format repl signals suggest fault usage app exchange cmdline verb directive lineinput command/ping command/verbs
+command/export       internal/files client format suggest config fault app complete exchange
+command/importcmd    client format suggest usage app exchange verb lineinput command/batch
+command/diff         client format suggest config fault app complete exchange jsonfield sources
+command/apply        internal/wire client format suggest config fault usage app exchange verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
 command/lock/locklog client format
-command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb lineinput command/lock/locklog
+command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app exchange verb lineinput command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
-command/gateway      internal/wait internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
-command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
-command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault suggest app accounts complete dataset command/ping
+command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
+command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete exchange
+command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault suggest app accounts complete exchange dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config certs via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app

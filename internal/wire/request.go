@@ -18,6 +18,14 @@ const (
 	OptionStop = "STOP"
 )
 
+// Changes reports whether a request with a verb may change the store. It is true for an unknown verb.
+func Changes(verb string) bool {
+	return verb != VerbGet && verb != VerbKeyNotify && verb != VerbScan
+}
+
+// IsWrite reports whether a verb is one of the known writes.
+func IsWrite(verb string) bool { return verb == VerbSet || verb == VerbDel || verb == VerbVDel }
+
 // AppendRequest appends the payload of a request: an array with one blob for each word
 // (protocol.md 2.2).
 func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {

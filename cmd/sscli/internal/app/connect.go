@@ -52,32 +52,39 @@ func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 	return f(o)
 }
 
-// WithSession connects, calls f, and disconnects. Each attempt to connect has the timeout
-// o.Timeout, and attempts are repeated for up to --retry-for. In a shell, f gets the shell's session,
-// which stays connected.
+// WithSession connects, calls f, and disconnects. In a shell, f gets the shell's session, which stays
+// connected.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
 	return a.WithBroker(func(o client.Options) error {
-		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
-			limited, cancel := context.WithTimeout(ctx, o.Timeout)
-			defer cancel()
-			return a.Connect(limited, o, func(s *client.Session) error {
-				reached()
-				return f(s, o)
-			})
-		})
+		return a.Connect(ctx, o, func(s *client.Session) error { return f(s, o) })
 	})
 }
 
-// Connect connects with the options of WithBroker, calls f, and disconnects. In a shell, f gets the
-// shell's session. ctx limits connecting, but not f.
+// Connect is like WithSession, with the options of WithBroker. Each attempt to connect has the timeout
+// o.Timeout, and attempts are repeated for up to --retry-for.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	a.Signals.Arm()
-	return a.Session(ctx, o, func(s *client.Session) error {
-		if err := s.Connect(ctx); err != nil {
-			return err
+	retry := a.NewRetry(a.Settings.RetryFor)
+	retry.Timeout = o.Timeout
+	if a.Shell == nil {
+		return a.Session(ctx, o, func(s *client.Session) error {
+			if err := retry.Do(ctx, s.Connect); err != nil {
+				return err
+			}
+			return f(s)
+		})
+	}
+	var s *client.Session
+	err = retry.Do(ctx, func(ctx context.Context) (err error) {
+		if s, err = a.Shell.Session(ctx); err == nil {
+			err = s.Connect(ctx)
 		}
-		return f(s)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return f(s)
 }
 
 // Session is like Connect, but f gets a session that connects when its first request comes, and signals are
@@ -85,11 +92,7 @@ func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Sess
 // takes a tenth of the time of a get.
 func (a *App) Session(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	if a.Shell != nil {
-		s, err := a.Shell.Session(ctx)
-		if err != nil {
-			return err
-		}
-		return f(s)
+		return a.Connect(ctx, o, f)
 	}
 	s, err := client.New(o)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
@@ -194,6 +195,29 @@ func NoAnswer(err error, within time.Duration) string {
 
 // IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// IsConnection reports whether an error means that a connection was lost or could not be made.
+func IsConnection(err error) bool {
+	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
+		return refused.Packet != "PUBACK"
+	}
+	return IsA[*mqtt.LostError](err) || IsA[*mqtt.DialError](err)
+}
+
+// IsLost reports whether an error means that the reply to a read was lost, or that the read could not be sent.
+func IsLost(err error) bool {
+	return err != nil && !client.IsPermanent(err) && (IsTimeout(err) || IsConnection(err))
+}
+
+// IsAway reports whether an error means that the store did nothing and that a later attempt may succeed: the broker
+// or its store could not be reached, or did not answer a read.
+func IsAway(err error) bool {
+	if err == nil || client.IsPermanent(err) || IsA[*client.LostAnswerError](err) || IsA[*NotAppliedError](err) || IsA[*UnknownError](err) {
+		return false
+	}
+	f, _ := Of(err)
+	return f.Kind != "error" && (f.Code == CodeConnection || IsTimeout(err))
+}
 
 // A DatasetError means that a value is not a data set.
 type DatasetError struct {

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -30,7 +30,7 @@ type file struct {
 	o       Options
 	options client.SetOptions
 	where   string          // where the key is defined, for errors
-	digest  bulkread.Digest // of the value, as the first pass found it
+	digest  exchange.Digest // of the value, as the first pass found it
 }
 
 // newFile returns the file for a key. name is the path of the file that holds the value.
@@ -67,7 +67,7 @@ func fileList(all []file, o Options) source {
 				if err == nil && !values {
 					var value []byte
 					value, err = f.content(ctx, true)
-					f.digest = bulkread.DigestOf(value)
+					f.digest = exchange.DigestOf(value)
 				}
 				load := func(guess []byte) ([]byte, error) { return f.load(ctx, guess) }
 				e := Entry{Key: f.key, Found: true, Options: f.options, Load: load}
@@ -81,11 +81,11 @@ func fileList(all []file, o Options) source {
 
 // load implements [Entry.Load].
 func (f *file) load(ctx context.Context, guess []byte) ([]byte, error) {
-	if bulkread.DigestOf(guess) == f.digest {
+	if exchange.DigestOf(guess) == f.digest {
 		return guess, nil
 	}
 	value, err := f.content(ctx, false)
-	if err == nil && bulkread.DigestOf(value) != f.digest {
+	if err == nil && exchange.DigestOf(value) != f.digest {
 		value, err = nil, inSource(f.name, changed())
 	}
 	return value, err

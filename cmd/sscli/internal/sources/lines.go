@@ -7,7 +7,7 @@ import (
 	"io"
 	"iter"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
@@ -16,9 +16,9 @@ import (
 
 // valueDigest returns the digest of the value of a line. Later passes over lines compare it with the digest of
 // the value in the store, and parse a line again only if the two differ. It is zero if the key is missing.
-func valueDigest(e repl.Entry) (d bulkread.Digest) {
+func valueDigest(e repl.Entry) (d exchange.Digest) {
 	if e.Found {
-		d = bulkread.DigestOf(e.Value)
+		d = exchange.DigestOf(e.Value)
 	}
 	return d
 }
@@ -26,7 +26,7 @@ func valueDigest(e repl.Entry) (d bulkread.Digest) {
 // A line is a JSON line that the first pass has checked.
 type line struct {
 	key    string
-	value  bulkread.Digest
+	value  exchange.Digest
 	source string // name of the source
 	number int
 	text   string
@@ -40,7 +40,7 @@ const parsedAhead = 128
 // parses every line. Later passes expect the same lines, and parse a line only if its value must be
 // loaded.
 func lines(name string, open func() (io.ReadCloser, error)) source {
-	var checked bulkread.List // the key of each line, and the digest of its value
+	var checked exchange.List // the key of each line, and the digest of its value
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			in, err := open()
@@ -50,9 +50,9 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			}
 			defer in.Close()
 			if !values {
-				checked = bulkread.List{}
+				checked = exchange.List{}
 				entries := func(ctx context.Context) iter.Seq2[lineinput.Entry, error] { return lineinput.Entries(ctx, in, 1) }
-				for e, err := range bulkread.Ahead(ctx, parsedAhead, entries) {
+				for e, err := range exchange.Ahead(ctx, parsedAhead, entries) {
 					checked.Add(e.Key, valueDigest(e.Entry))
 					if !yield(Entry{Key: e.Key, Found: e.Found}, inSource(name, err)) || err != nil {
 						return
@@ -71,7 +71,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 					return
 				}
 				line := &line{key, value, name, l.Number, l.Text}
-				e := Entry{Key: key, Found: value != bulkread.Digest{}, Load: line.load}
+				e := Entry{Key: key, Found: value != exchange.Digest{}, Load: line.load}
 				if !yield(e, nil) {
 					return
 				}
@@ -96,7 +96,7 @@ func inSource(name string, err error) error {
 
 // load implements [Entry.Load].
 func (l *line) load(guess []byte) ([]byte, error) {
-	if bulkread.DigestOf(guess) == l.value {
+	if exchange.DigestOf(guess) == l.value {
 		return guess, nil
 	}
 	e, err := lineinput.ParseEntry(l.text)

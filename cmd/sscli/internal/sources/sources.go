@@ -36,7 +36,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -70,7 +70,7 @@ type Set struct {
 	match    func(string) bool
 	matching int
 	empty    []string // the names of sources that hold no key
-	keys     bulkread.Seen
+	keys     exchange.Seen
 	last     map[string]int               // for each key with several entries, the number of its last entry, from 1
 	first    []string                     // the first keys that have a value, at most MaxFirst
 	options  map[string]client.SetOptions // only keys that have options
@@ -87,7 +87,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 // Open opens and checks the named sources. The error is a *fault.UsageError, a read error, or the cause
 // of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{match: o.Match, keys: make(bulkread.Seen), last: make(map[string]int), options: make(map[string]client.SetOptions)}
+	set := &Set{match: o.Match, keys: make(exchange.Seen), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -38,140 +38,71 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 		for _, c := range req.Commands {
 			a.RememberKey(c.Key())
 		}
-		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error { return attempt(ctx, a, o, req, reached) })
-	})
-}
-
-// attempt carries out a request over a session of its own, or over the shell's. It calls reached when it
-// has connected, unless the request is a single command, which a.Reach may repeat if no write was sent.
-// Such a command may be sent together with CONNECT.
-func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	alone := len(req.Commands) == 1 && req.Run == nil
-	connect := a.Connect
-	if alone && !tracesSteps(a, o) {
-		connect = a.Session
-	}
-	ready := false
-	err := connect(limited, o, func(s *client.Session) error {
-		ready = true
-		if !alone {
-			reached()
+		alone := len(req.Commands) == 1 && req.Run == nil
+		connect := a.Connect
+		if alone && !tracesSteps(a, o) {
+			connect = a.Session // such a command may be sent together with CONNECT
 		}
-		return doOver(ctx, limited, a, s, req)
+		began, ready := time.Now(), false
+		err := connect(ctx, o, func(s *client.Session) error {
+			ready = true
+			limited, cancel := ctx, context.CancelFunc(func() {})
+			if !alone && len(req.Commands) <= manyInFlight {
+				left := o.Timeout
+				if a.Settings.RetryFor == 0 {
+					left -= time.Since(began)
+				}
+				limited, cancel = context.WithTimeout(ctx, left)
+			}
+			defer cancel()
+			return doOver(ctx, limited, a, s, req)
+		})
+		if err != nil && !ready && len(req.Commands) == 1 {
+			return fault.Describe(req.Commands[0], err)
+		}
+		return err
 	})
-	if err != nil && !ready && len(req.Commands) == 1 {
-		return fault.Describe(req.Commands[0], err)
-	}
-	return err
 }
 
-// DoOver carries out a request over a session and prints its results. Each exchange has the
-// session's timeout. --timeout limits the reading back of writes whose replies were lost and, without
-// --retry-for, the repetition of GETs whose replies were lost.
+// DoOver carries out a request over a session and prints its results. Each exchange has the session's timeout.
 func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request) error {
 	return doOver(ctx, ctx, a, s, req)
 }
 
-// doOver is like DoOver. The context limited bounds sending the commands and waiting for their replies,
-// but neither reading back nor req.Run.
+// doOver is like DoOver. The context limited bounds sending several commands and waiting for their replies, but
+// neither reading back nor req.Run.
 func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	switch {
 	case req.Run != nil:
-		return req.Run(ctx, a, s) // with a timeout for each exchange
+		return req.Run(ctx, a, s)
 	case len(req.Commands) != 1:
 		return doMany(ctx, limited, a, s, req)
 	}
-	var answer Answer
-	answer.Reply, answer.Err = send(limited, a, s, req)
-	answer.Err = bulkread.Unanswered(ctx, s, req.Commands[0], answer.Err)
-	recoverLost(ctx, a, s, &answer)
-	return finish(a, req, 0, &answer)
-}
-
-// recoverLost prints a note for each lost reply, and then calls Recover.
-func recoverLost(ctx context.Context, a *app.App, s *client.Session, answers ...*Answer) {
-	for _, answer := range answers {
-		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
-			a.Note(lost.Error() + "; reading back")
-		}
-	}
-	Recover(ctx, s, answers, a.Timeout())
+	send := func(ctx context.Context) (client.Result, error) { return send(ctx, a, s, req) }
+	return finish(a, req, 0, exchange.NewStore(a, s).Do(ctx, req.Commands[0], send))
 }
 
 // manyInFlight is the number of requests of one command that may be in flight.
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints their results and errors in the order of the
-// commands. The first error determines the exit code. If the reply to a write is lost, doMany waits for all
-// other replies, and then recovers all writes whose replies were lost, within one timeout. It sends a
-// GET again if the reply to the GET was lost.
+// commands. The first error determines the exit code. When as many commands in a row as may be in flight get no reply
+// in time, nothing more is sent.
 func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
-	type sent struct {
-		command client.Command
-		f       *client.InFlight
-		err     error
-		at      time.Time
-	}
-	if len(req.Commands) > manyInFlight {
-		limited = ctx // how long so many commands take depends on their number; each request has the session's timeout
-	}
-	limited, stop := context.WithCancelCause(limited)
-	defer stop(nil)
-	unanswered := 0 // the last commands that got no answer in time; a whole window of them stops the sending
-	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s)
 	a.Out.Measure(req.Rows...)
-	// The queue limits how far the sender is ahead of the printer.
-	queue := make(chan sent, manyInFlight)
-	go func() {
-		defer close(queue)
-		for _, c := range req.Commands {
-			at := time.Now()
-			f, err := p.Queue(limited, c)
-			queue <- sent{c, f, err, at}
-		}
-		p.Flush()
-	}()
-	next := func() *Answer {
-		item := <-queue
-		answer := &Answer{Err: item.err}
-		if item.err == nil {
-			answer.Reply, answer.Err = item.f.Wait(context.Background())
-		}
-		if item.command.Verb() == wire.VerbGet {
-			answer.Reply, answer.Err = reads.Again(ctx, item.command, item.at, answer.Reply, answer.Err)
-		}
-		switch late := fault.IsTimeout(answer.Err); {
-		case late && answer.Lost() != nil:
+	unanswered := 0
+	var first *fault.ExitError
+	var no error
+	w := exchange.NewWindow(exchange.NewBulk(a, s), exchange.Options{Limit: manyInFlight, Limited: limited}, func(i int, o exchange.Outcome) error {
+		switch late := fault.IsTimeout(o.Err); {
+		case late && fault.IsA[*client.LostAnswerError](o.Err):
 			unanswered++
-		case late, item.command.Verb() == wire.VerbGet && bulkread.IsConnection(answer.Err):
+		case late, !wire.Changes(req.Commands[i].Verb()) && fault.IsConnection(o.Err):
 			unanswered = manyInFlight // it was not sent within a timeout, or, a GET, asked again for so long
 		default:
 			unanswered = 0
 		}
-		if unanswered >= manyInFlight {
-			stop(context.DeadlineExceeded)
-		}
-		return answer
-	}
-	var answers []*Answer // answers not yet printed, from the first lost reply on
-	var first *fault.ExitError
-	var no error
-	for i := range req.Commands {
-		var answer *Answer
-		if len(answers) == 0 {
-			if answer = next(); answer.Lost() != nil {
-				for answers = append(answers, answer); i+len(answers) < len(req.Commands); {
-					answers = append(answers, next())
-				}
-				recoverLost(ctx, a, s, answers...)
-			}
-		}
-		if len(answers) > 0 {
-			answer, answers = answers[0], answers[1:]
-		}
-		err := finish(a, req, i, answer)
+		err := finish(a, req, i, o)
 		switch {
 		case err == nil:
 		case errors.Is(err, fault.ErrNo):
@@ -186,7 +117,16 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 				first.Err = errors.Join(first.Err, err) // so that a batch counts the line as unknown
 			}
 		}
+		return nil
+	})
+	for i, c := range req.Commands {
+		if unanswered >= manyInFlight {
+			_ = w.Place(ctx, i, exchange.Outcome{Err: fault.Describe(c, context.DeadlineExceeded)}) // done returns no error
+			continue
+		}
+		_ = w.Add(ctx, i, c)
 	}
+	_ = w.Finish(ctx, nil)
 	if first != nil {
 		return first
 	}
@@ -194,18 +134,21 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 }
 
 // finish prints the result of the i-th command of a request, or returns its error.
-func finish(a *app.App, req Request, i int, answer *Answer) error {
+func finish(a *app.App, req Request, i int, answer exchange.Outcome) error {
 	if answer.Warning != "" {
 		a.Warn(answer.Warning, "")
 	}
-	result, err := Present(a, &req, i, answer.Reply, answer.Err)
+	if answer.Err != nil {
+		return answer.Err
+	}
+	result, err := Present(a, &req, i, answer.Reply)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}
 	if printErr := a.Emit(result); printErr != nil {
 		c := req.Commands[i]
 		if e, ok := errors.AsType[*fault.OutputError](printErr); ok {
-			e.Done = err == nil && isWrite(c.Verb())
+			e.Done = err == nil && wire.IsWrite(c.Verb())
 		}
 		return fault.Describe(c, printErr)
 	}
@@ -213,13 +156,10 @@ func finish(a *app.App, req Request, i int, answer *Answer) error {
 }
 
 // Present turns the reply to the i-th command of a request into a result, and prints the warnings
-// and notes of the reply. If it returns a result, the error is nil or [fault.ErrNo].
-func Present(a *app.App, req *Request, i int, reply client.Result, err error) (format.Result, error) {
-	if err != nil {
-		return nil, fault.Describe(req.Commands[i], err)
-	}
+// and notes of the reply. If it returns a result, the error is nil or [fault.ErrNo]. Without a reply, there is no result.
+func Present(a *app.App, req *Request, i int, reply client.Result) (format.Result, error) {
 	if reply == nil {
-		return nil, nil // after Recover: the key is gone, and there is no result to print
+		return nil, nil
 	}
 	a.WarnOf(reply.Info())
 	c := &req.Commands[i]
@@ -247,15 +187,6 @@ func isMissing(reply client.Result) bool {
 		return !r.Deleted
 	case client.VDelResult:
 		return !r.Found
-	}
-	return false
-}
-
-// isWrite reports whether a verb is a write that sscli knows.
-func isWrite(verb string) bool {
-	switch verb {
-	case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
-		return true
 	}
 	return false
 }

@@ -3,7 +3,6 @@ package verb
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ func changed(c client.Command, reply client.Result) bool {
 	case client.VDelResult:
 		return r.Deleted
 	case client.CallResult:
-		return slices.Contains([]string{wire.VerbSet, wire.VerbDel, wire.VerbVDel}, c.Verb()) && (r.Value.Int > 0 || r.Value.Kind == wire.SimpleString)
+		return wire.IsWrite(c.Verb()) && (r.Value.Int > 0 || r.Value.Kind == wire.SimpleString)
 	}
 	return false
 }

@@ -8,27 +8,26 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
 
 // ReadKey reads a key. It fails if there is no reply within --timeout.
 func ReadKey(ctx context.Context, a *app.App, s *client.Session, key string) (client.GetResult, error) {
-	limited, cancel := context.WithTimeout(ctx, a.Timeout())
-	defer cancel()
-	r, err := s.Get(limited, key)
-	if err != nil {
-		return r, fault.Describe(client.Get(key), bulkread.Unanswered(ctx, s, client.Get(key), err))
+	get := client.Get(key)
+	o := exchange.NewStore(a, s).Do(ctx, get, func(ctx context.Context) (client.Result, error) { return s.Do(ctx, get) })
+	if o.Err != nil {
+		return client.GetResult{}, o.Err
 	}
-	return r, nil
+	return o.Reply.(client.GetResult), nil
 }
 
 // A State identifies the content of a key at the time it was read, by a digest of the version and the
 // value. States are equal if the key was not written in between.
 type State struct {
 	Found bool
-	sum   bulkread.Digest
+	sum   exchange.Digest
 }
 
 // StateOf returns the state of a key from the result of reading it.
@@ -36,7 +35,7 @@ func StateOf(r client.GetResult) State {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d:%d:%q ", r.Version.Wall, r.Version.Counter, r.Version.Node)
 	h.Write(r.Value)
-	return State{Found: r.Found, sum: bulkread.Digest(h.Sum(nil))}
+	return State{Found: r.Found, sum: exchange.Digest(h.Sum(nil))}
 }
 
 // A Replacement sets one key if the key has not changed since it was read: if its state is still Before.

@@ -94,7 +94,7 @@ func TestPingWaitsForStore(t *testing.T) {
 	var asked atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: asked.Add(1) <= 2} })
 	code, stdout, stderr := run(t, store, "ping", "-n", "1", "--wait", "1m", "-t", "2s")
-	if code != 0 || asked.Load() < 4 || !strings.Contains(stderr, "timed out; trying again") {
+	if code != 0 || asked.Load() < 4 || !strings.Contains(stderr, "timed out; asking again for up to 1m0s") {
 		t.Errorf("code %d after %d requests: %q, %q", code, asked.Load(), stdout, stderr)
 	}
 }

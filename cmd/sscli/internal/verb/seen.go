@@ -6,31 +6,31 @@ import (
 	"iter"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/format"
 )
 
 // A Seen holds the names of keys and the states in which they were read, but not their values.
 // Keys that the user agrees to delete are deleted only if they are still in that state.
 type Seen struct {
-	keys        bulkread.List
+	keys        exchange.List
 	first, last string // by name
 }
 
 // Look reads the keys that match a pattern, except those that skip, unless nil, selects. It calls
 // refuse for each key that could not be read; that key is left out.
-func Look(ctx context.Context, store *bulkread.Store, pattern string, skip func(key string) bool, refuse func(error)) (*Seen, error) {
-	seen, known := new(Seen), make(bulkread.Seen)
+func Look(ctx context.Context, store *exchange.Store, pattern string, skip func(key string) bool, refuse func(error)) (*Seen, error) {
+	seen, known := new(Seen), make(exchange.Seen)
 	noFlush := func() error { return nil }
-	matching := func(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
-		return bulkread.Scan(pattern)(ctx, s, func(e bulkread.Entry) error {
+	matching := func(ctx context.Context, s *exchange.Store, add func(exchange.Entry) error) error {
+		return exchange.Scan(pattern)(ctx, s, func(e exchange.Entry) error {
 			if skip != nil && skip(e.Key) || !known.Add(e.Key) { // the store may list a key twice
 				return nil
 			}
 			return add(e)
 		})
 	}
-	err := store.Each(ctx, matching, noFlush, func(e bulkread.Entry) error {
+	err := store.Each(ctx, matching, noFlush, func(e exchange.Entry) error {
 		switch {
 		case e.Err != nil:
 			refuse(e.Err)
@@ -42,7 +42,7 @@ func Look(ctx context.Context, store *bulkread.Store, pattern string, skip func(
 	return seen, err
 }
 
-func (s *Seen) add(e bulkread.Entry) {
+func (s *Seen) add(e exchange.Entry) {
 	if s.Len() == 0 || e.Key < s.first {
 		s.first = e.Key
 	}
@@ -66,18 +66,18 @@ func (s *Seen) Names() iter.Seq[string] {
 }
 
 // Again reads the keys again, and calls do with each. same reports whether the key is in the state in
-// which it was seen. flush is as in [bulkread.Store.Each].
-func (s *Seen) Again(ctx context.Context, store *bulkread.Store, flush func() error, do func(now bulkread.Entry, same bool) error) error {
-	names := func(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+// which it was seen. flush is as in [exchange.Store.Each].
+func (s *Seen) Again(ctx context.Context, store *exchange.Store, flush func() error, do func(now exchange.Entry, same bool) error) error {
+	names := func(_ context.Context, _ *exchange.Store, add func(exchange.Entry) error) error {
 		for name := range s.Names() {
-			if err := add(bulkread.Entry{Key: name}); err != nil {
+			if err := add(exchange.Entry{Key: name}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	before := s.keys.Read()
-	return store.Each(ctx, names, flush, func(now bulkread.Entry) error {
+	return store.Each(ctx, names, flush, func(now exchange.Entry) error {
 		_, sum, _ := before.Next()
 		return do(now, now.Err == nil && StateOf(now.GetResult) == State{Found: true, sum: sum})
 	})

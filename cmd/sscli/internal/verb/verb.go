@@ -168,7 +168,7 @@ func (r Request) Writes() string {
 	text, more := "", 0
 	for _, c := range r.Commands {
 		switch {
-		case !Changes(c.Verb()):
+		case !wire.Changes(c.Verb()):
 		case text == "":
 			text = format.Verb(c.Verb())
 			if c.Key() != "" {
@@ -182,14 +182,4 @@ func (r Request) Writes() string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// Changes reports whether a request with this protocol verb may change the store. It returns
-// true for an unknown verb.
-func Changes(verb string) bool {
-	switch verb {
-	case wire.VerbGet, wire.VerbKeyNotify, wire.VerbScan:
-		return false
-	}
-	return true
 }

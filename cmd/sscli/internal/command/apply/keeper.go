@@ -8,7 +8,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/internal/wire"
@@ -104,7 +103,7 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 
 // isOutage reports whether err means that the broker or its store does not answer.
 func isOutage(err error) bool {
-	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
+	return fault.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
 // watch watches the first keys of the sources, except keys that are too long for notifications. It

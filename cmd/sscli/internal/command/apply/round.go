@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -28,7 +28,7 @@ type round struct {
 	// state.
 	onState func(key string, now client.GetResult)
 
-	writes  *verb.Writes
+	writes  *exchange.Window[*item]
 	options client.WriteOptions
 	stale   *verb.Seen // the keys to prune; nil = none
 	sum     format.ApplySummary
@@ -53,7 +53,7 @@ type item struct {
 	action  string           // one of the constants above; empty = not read, or already gone
 	command client.Command   // the write; not used for an unchanged key or a conflict
 
-	verb.Answer
+	exchange.Outcome
 }
 
 // run carries out the round and prints a summary, unless the round is timed and did nothing.
@@ -63,19 +63,22 @@ func (r *round) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.options = options.WriteOptions
-	r.writes = verb.NewWrites(r.app, r.session)
-	store := bulkread.NewStore(r.app, r.session)
+	store := exchange.NewBulk(r.app, r.session)
+	r.writes = exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, func(it *item, o exchange.Outcome) error {
+		it.Outcome = o
+		return r.finish(ctx, it)
+	})
 	if r.flags.prune != "" {
 		if err := r.findStale(ctx, store); err != nil {
 			return err
 		}
 	}
 	end := r.app.Progress(r.timed, func() string { return fmt.Sprintf("%d of %d keys", r.read.Load(), r.set.Len()) })
-	err = r.finishAll(ctx, store.Each(ctx, diff.Keys(r.set), r.flush, func(now bulkread.Entry) error {
+	err = r.finishAll(ctx, store.Each(ctx, diff.Keys(r.set), r.flush, func(now exchange.Entry) error {
 		return r.add(ctx, now, r.compare(now))
 	}))
 	if err == nil && r.stale != nil {
-		err = r.finishAll(ctx, r.stale.Again(ctx, store, r.flush, func(now bulkread.Entry, same bool) error {
+		err = r.finishAll(ctx, r.stale.Again(ctx, store, r.flush, func(now exchange.Entry, same bool) error {
 			return r.add(ctx, now, r.remove(now, same))
 		}))
 	}
@@ -96,8 +99,8 @@ func (r *round) run(ctx context.Context) (err error) {
 
 // findStale reads the keys to prune, and asks the user about them. They are deleted later, as they are
 // now.
-func (r *round) findStale(ctx context.Context, store *bulkread.Store) (err error) {
-	kept := make(bulkread.Seen)
+func (r *round) findStale(ctx context.Context, store *exchange.Store) (err error) {
+	kept := make(exchange.Seen)
 	keep := func(key string) bool {
 		has := r.set.Has(key)
 		if has {
@@ -161,7 +164,7 @@ func (r *round) finishAll(ctx context.Context, err error) error {
 
 // compare returns the item for a key of the sources. It returns nil if the source has no value, because
 // the key was missing when it was exported.
-func (r *round) compare(now bulkread.Entry) *item {
+func (r *round) compare(now exchange.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
 	o.WriteOptions = r.options
@@ -181,7 +184,7 @@ func (r *round) compare(now bulkread.Entry) *item {
 
 // remove returns the item that deletes a key to prune, or nil if the key is already gone. same reports
 // whether the key is as it was when the user was asked.
-func (r *round) remove(now bulkread.Entry, same bool) *item {
+func (r *round) remove(now exchange.Entry, same bool) *item {
 	switch {
 	case !now.Found:
 		return nil
@@ -194,7 +197,7 @@ func (r *round) remove(now bulkread.Entry, same bool) *item {
 
 // add reports a key that could not be read, or queues the write of its item. A nil item means that there
 // is nothing to do.
-func (r *round) add(ctx context.Context, now bulkread.Entry, it *item) error {
+func (r *round) add(ctx context.Context, now exchange.Entry, it *item) error {
 	r.read.Add(1)
 	switch {
 	case now.Err != nil:
@@ -202,17 +205,17 @@ func (r *round) add(ctx context.Context, now bulkread.Entry, it *item) error {
 	case it == nil:
 		return nil
 	}
-	finish := func(answer verb.Answer) error {
-		it.Answer = answer
-		return r.finish(ctx, it)
-	}
 	if r.flags.dryRun && now.Err == nil && (it.action == created || it.action == changed) {
 		now.Err = verb.CheckSize(r.session, it.command)
 	}
-	if now.Err != nil || it.action == unchanged || it.action == conflict || r.flags.dryRun {
-		return r.writes.Skip(ctx, verb.Answer{Err: now.Err}, finish)
+	writes := now.Err == nil && it.action != unchanged && it.action != conflict && !r.flags.dryRun
+	if writes {
+		now.Err = verb.CheckFence(r.app.Env, it.command)
 	}
-	return r.writes.Add(ctx, it.command, finish)
+	if now.Err != nil || !writes {
+		return r.writes.Place(ctx, it, exchange.Outcome{Err: now.Err})
+	}
+	return r.writes.Add(ctx, it, it.command)
 }
 
 func (r *round) finish(ctx context.Context, it *item) error {

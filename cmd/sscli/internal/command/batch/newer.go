@@ -10,19 +10,19 @@ import (
 // lookUp queues a GET for the key of a line, if the line has a version. It queues none if an earlier line
 // with the key has no result yet, because then the line will overwrite the value of that line.
 func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
-	if l.Err != nil || !p.flags.Newer {
+	if l.err != nil || !p.flags.Newer {
 		return
 	}
 	key := l.req.Commands[0].Key()
 	if p.latest[key] == nil && !l.version.IsZero() {
-		l.before, _ = p.pipe.Queue(ctx, client.Get(key)) // after an error, the line is not counted
+		l.before, _ = p.window.Queue(ctx, client.Get(key)) // after an error, the line is not counted
 	}
 	p.latest[key] = l
 }
 
-// countNewer counts the value that a line has overwritten if that value was newer than the version on
+// countNewer counts the value that a line, which got a reply, has overwritten if that value was newer than the version on
 // the line, differs from the line's value, and was not written by an earlier line.
-func (p *pipeline) countNewer(l *pendingLine) {
+func (p *pipeline) countNewer(l *pendingLine, reply client.Result) {
 	if !p.flags.Newer || len(l.req.Commands) == 0 {
 		return
 	}
@@ -30,7 +30,7 @@ func (p *pipeline) countNewer(l *pendingLine) {
 	if p.latest[key] == l {
 		delete(p.latest, key)
 	}
-	r, ok := l.Reply.(client.SetResult)
+	r, ok := reply.(client.SetResult)
 	if !ok || !r.Applied {
 		return
 	}

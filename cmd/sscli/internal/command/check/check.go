@@ -506,20 +506,15 @@ func report(a *app.App, all []verdict, code int, now time.Time) error {
 func (v *view) look(ctx context.Context, a *app.App, noWrite bool) error {
 	return a.WithBroker(func(o client.Options) error {
 		v.watchCertificates(&o)
-		err := a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
-			limited, cancel := context.WithTimeout(ctx, o.Timeout)
-			defer cancel()
-			return a.Connect(limited, o, func(s *client.Session) error {
-				reached()
-				if !v.probe(ctx, a, s, o.Timeout) {
-					return nil
-				}
-				v.readToken(o)
-				v.measureClock(ctx, a, s, noWrite)
-				v.readKeys(ctx, s, v.readers)
-				v.countKeys(ctx, s)
+		err := a.Connect(ctx, o, func(s *client.Session) error {
+			if !v.probe(ctx, a, s, o.Timeout) {
 				return nil
-			})
+			}
+			v.readToken(o)
+			v.measureClock(ctx, a, s, noWrite)
+			v.readKeys(ctx, s, v.readers)
+			v.countKeys(ctx, s)
+			return nil
 		})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

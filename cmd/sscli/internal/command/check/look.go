@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/internal/wait"
 )
 
@@ -25,7 +25,6 @@ const ClockKey = "sscli/check"
 
 const (
 	clockTTL = 10 * time.Second
-	inFlight = 64
 )
 
 // A view is what is known of a broker and of the keys that its checks read. Its mutex guards the fields after it.
@@ -290,23 +289,19 @@ func (v *view) discover(counted map[string]count) map[string][]*spec {
 
 // readKeys reads the keys of checks once.
 func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[string][]*spec) {
-	p := s.Pipeline(inFlight)
-	commands := func(yield func(client.Command) bool) {
-		for _, name := range slices.Sorted(maps.Keys(readers)) {
-			if !yield(client.Get(name)) {
-				return
-			}
+	w := exchange.NewWindow(exchange.Over(s), exchange.Options{Limited: ctx}, func(key string, o exchange.Outcome) error {
+		if o.Err != nil {
+			v.cannotRead(readers[key], o.Err)
+			return nil
 		}
+		got := o.Reply.(client.GetResult)
+		v.record(readers[key], got.Value, got.Found, got.Version, time.Now())
+		return nil
+	})
+	for _, key := range slices.Sorted(maps.Keys(readers)) {
+		_ = w.Add(ctx, key, client.Get(key)) // done returns no error
 	}
-	for f := range p.Results(ctx, commands) {
-		c := f.Command()
-		got, err := client.As[client.GetResult](f.Wait(ctx))
-		if err != nil {
-			v.cannotRead(readers[c.Key()], fault.Describe(c, err))
-			continue
-		}
-		v.record(readers[c.Key()], got.Value, got.Found, got.Version, time.Now())
-	}
+	_ = w.Finish(ctx, nil)
 }
 
 // cannotRead records why the key of checks cannot be read.

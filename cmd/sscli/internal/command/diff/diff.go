@@ -17,9 +17,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
@@ -84,7 +84,7 @@ holds the names of all keys, but only the values that are being compared.`,
 				return &fault.UsageError{Err: err}
 			}
 			defer app.CollectMore()()
-			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(bulkread.Seen)}
+			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(exchange.Seen)}
 			if source != "" {
 				return d.withSource(cmd.Context(), source, sources.Options{Prefix: string(prefix), Follow: follow, AllowEmpty: true})
 			}
@@ -111,8 +111,8 @@ type differ struct {
 
 	set       *sources.Set   // the first side, if it is files; otherwise empty
 	fromStore bool           // the first side is files
-	seen      bulkread.Seen  // keys of the first store, and keys counted as added
-	missing   bulkread.Entry // the Old of the keys that only the second side has; does not change
+	seen      exchange.Seen  // keys of the first store, and keys counted as added
+	missing   exchange.Entry // the Old of the keys that only the second side has; does not change
 
 	compared atomic.Int64 // number of keys; the progress goroutine reads it too
 	sum      format.DiffSummary
@@ -132,19 +132,19 @@ func (d *differ) withSource(ctx context.Context, name string, o sources.Options)
 		return err
 	}
 	return d.app.WithSession(ctx, func(s *client.Session, _ client.Options) error {
-		return d.run(ctx, bulkread.NewStore(d.app, s), Keys(d.set))
+		return d.run(ctx, exchange.NewBulk(d.app, s), Keys(d.set))
 	})
 }
 
 // Keys returns the keys of sources. The field Old of each entry holds the key's entry in the sources.
-func Keys(set *sources.Set) bulkread.Keys {
-	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+func Keys(set *sources.Set) exchange.Keys {
+	return func(ctx context.Context, _ *exchange.Store, add func(exchange.Entry) error) error {
 		for e, err := range set.Entries(ctx) {
 			if err != nil {
 				return err
 			}
-			old := bulkread.Entry{GetResult: client.GetResult{Found: e.Found}, Load: e.Load}
-			if err := add(bulkread.Entry{Key: e.Key, Old: &old}); err != nil {
+			old := exchange.Entry{GetResult: client.GetResult{Found: e.Found}, Load: e.Load}
+			if err := add(exchange.Entry{Key: e.Key, Old: &old}); err != nil {
 				return err
 			}
 		}
@@ -156,10 +156,10 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	return d.app.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		var inner error
 		err := other.WithSession(ctx, func(otherSession *client.Session, _ client.Options) error {
-			old := bulkread.NewStore(d.app, s)
-			now := bulkread.NewStore(d.app, otherSession)
-			now.RetryFor = cmp.Or(d.app.Settings.RetryFor, other.Timeout())
-			now.Context = name
+			old := exchange.NewBulk(d.app, s)
+			now := exchange.NewBulk(d.app, otherSession)
+			now.Retry.For = cmp.Or(d.app.Settings.RetryFor, other.Timeout())
+			now.Retry.Context = name
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
@@ -172,20 +172,20 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 
 // storeEntries returns the keys of the old store, without repetitions. The field Old of each entry holds
 // the key's entry in the old store. Unlike [Keys], storeEntries sets Old.Key.
-func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
-	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+func (d *differ) storeEntries(s *exchange.Store) exchange.Keys {
+	return func(ctx context.Context, _ *exchange.Store, add func(exchange.Entry) error) error {
 		noFlush := func() error { return nil }
-		return s.Each(ctx, bulkread.Scan(d.pattern), noFlush, func(old bulkread.Entry) error {
+		return s.Each(ctx, exchange.Scan(d.pattern), noFlush, func(old exchange.Entry) error {
 			if !d.seen.Add(old.Key) {
 				return nil
 			}
-			return add(bulkread.Entry{Key: old.Key, Old: &old})
+			return add(exchange.Entry{Key: old.Key, Old: &old})
 		})
 	}
 }
 
 // run compares the entries of old with the new side. It prints the differences and a summary.
-func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys) error {
+func (d *differ) run(ctx context.Context, now *exchange.Store, old exchange.Keys) error {
 	d.began = time.Now()
 	end := d.app.Progress(false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
 	err := now.Each(ctx, old, d.app.Flush, d.compare)
@@ -198,9 +198,9 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 	return cmp.Or(err, d.refused, fault.NoIf(d.sum.Added+d.sum.Removed+d.sum.Changed > 0))
 }
 
-// addedKeys is a [bulkread.Keys] of the keys that only the new side has.
-func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
-	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
+// addedKeys is a [exchange.Keys] of the keys that only the new side has.
+func (d *differ) addedKeys(ctx context.Context, now *exchange.Store, add func(exchange.Entry) error) error {
+	return exchange.Scan(d.pattern)(ctx, now, func(key exchange.Entry) error {
 		if d.set.Has(key.Key) || !d.seen.Add(key.Key) {
 			return nil
 		}
@@ -210,7 +210,7 @@ func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bu
 }
 
 // compare counts a key and prints the difference between now and now.Old, if there is one.
-func (d *differ) compare(now bulkread.Entry) error {
+func (d *differ) compare(now exchange.Entry) error {
 	d.compared.Add(1)
 	old := now.Old
 	if err := cmp.Or(old.Err, now.Err); err != nil {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -65,7 +65,7 @@ has neither. Beware of locks, which are keys too: an imported lock never expires
 
 // keysOf returns the keys that the operands name or match. named has an entry for each operand: true
 // for a key, and false for a pattern.
-func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
+func keysOf(operands []string, exact bool) (keys exchange.Keys, named map[string]bool, err error) {
 	switch {
 	case len(operands) == 0 && exact: // a list of keys that turned out empty does not mean all keys
 		return nil, nil, fault.Usagef("--exact without an operand: expected the keys to export")
@@ -83,13 +83,13 @@ func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string
 			return nil, nil, &fault.UsageError{Err: err}
 		}
 	}
-	return func(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
+	return func(ctx context.Context, s *exchange.Store, add func(exchange.Entry) error) error {
 		for _, o := range operands {
 			var err error
 			if named[o] {
-				err = add(bulkread.Entry{Key: o})
+				err = add(exchange.Entry{Key: o})
 			} else {
-				err = bulkread.Scan(o)(ctx, s, add)
+				err = exchange.Scan(o)(ctx, s, add)
 			}
 			if err != nil {
 				return err
@@ -137,7 +137,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		defer app.CollectLess()()
 		defer a.Progress(e.toFile, e.progress)()
-		return e.run(ctx, bulkread.NewStore(a, s), keys)
+		return e.run(ctx, exchange.NewBulk(a, s), keys)
 	})
 }
 
@@ -159,7 +159,7 @@ func (e *exporter) progress() string {
 }
 
 // run prints the entries of keys, and then a summary.
-func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
+func (e *exporter) run(ctx context.Context, s *exchange.Store, keys exchange.Keys) error {
 	err := s.Each(ctx, keys, func() error { return e.outputError(e.out.Flush()) }, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	e.app.Summarize(e.sum)
@@ -174,7 +174,7 @@ func (e *exporter) outputError(err error) error {
 }
 
 // entry counts and prints one entry.
-func (e *exporter) entry(got bulkread.Entry) error {
+func (e *exporter) entry(got exchange.Entry) error {
 	switch {
 	case got.Err != nil:
 		e.sum.Refused++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // A keyWatch is the watch of one key, for clients that subscribed to that key by name.
@@ -139,7 +140,8 @@ func (b *backend) lose(keys []string, err error) {
 // watchAgain watches keys of --watch again, as soon as the store allows it. It returns nil if the backend is
 // closed first.
 func (b *backend) watchAgain(keys []string) (w *client.Watch) {
-	b.retry(b.ctx, func() (err error) {
+	always := func(error) bool { return true }
+	_ = retry.Do(b.ctx, retry.Options{For: retry.Forever, Again: always}, func() (err error) {
 		if w, err = b.session.Watch(b.ctx, keys, client.WatchOptions{}); err != nil {
 			b.log.Debug("the keys of --watch are not watched, trying again", "keys", keys, "error", err)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -131,24 +131,24 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 			return err
 		}
 	}
-	p := plan{app: a, onlyNew: onlyNew, written: make(map[bulkread.Digest]bulkread.Digest)}
+	p := plan{app: a, onlyNew: onlyNew, written: make(map[exchange.Digest]exchange.Digest)}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
-		lines := func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
+		lines := func(ctx context.Context, _ *exchange.Store, add func(exchange.Entry) error) error {
 			for e, err := range lineinput.Entries(ctx, source, o.From) {
 				if err != nil && (!o.KeepGoing || ctx.Err() != nil) {
 					return err
 				}
-				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
+				line := exchange.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
 				line.Version, _ = client.ParseVersion(e.Version) // zero if the line has no version
-				if err := add(bulkread.Entry{Key: e.Key, Old: &line, Err: err}); err != nil {
+				if err := add(exchange.Entry{Key: e.Key, Old: &line, Err: err}); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 		p.session = s
-		store := bulkread.NewStore(a, s)
+		store := exchange.NewBulk(a, s)
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}
@@ -162,14 +162,14 @@ type plan struct {
 	app     *app.App
 	session *client.Session
 	onlyNew bool
-	written map[bulkread.Digest]bulkread.Digest // the keys of earlier lines, each with the value that it would hold
+	written map[exchange.Digest]exchange.Digest // the keys of earlier lines, each with the value that it would hold
 	sum     format.BatchSummary
 	refused error // the first error about a single line
 }
 
 // add prints what the import would do with one line. now holds the key's state in the store, and
 // now.Old holds the entry on the line.
-func (p *plan) add(now bulkread.Entry) error {
+func (p *plan) add(now exchange.Entry) error {
 	if now.Err == nil && now.Old.Found {
 		now.Err = verb.CheckSize(p.session, client.Set(now.Key, now.Old.Value, client.SetOptions{}))
 	}
@@ -181,10 +181,10 @@ func (p *plan) add(now bulkread.Entry) error {
 		p.app.Refuse(&p.refused, now.Err)
 		return nil
 	}
-	key, value := bulkread.DigestOf([]byte(now.Key)), bulkread.DigestOf(now.Old.Value)
+	key, value := exchange.DigestOf([]byte(now.Key)), exchange.DigestOf(now.Old.Value)
 	holds, written := p.written[key]
 	if !written {
-		holds = bulkread.DigestOf(now.Value)
+		holds = exchange.DigestOf(now.Value)
 	}
 	result := format.ImportPlan{Key: now.Key, Version: now.Version, Missing: !now.Found}
 	switch {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -125,7 +125,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			l.named[operand] = true
 		}
 	}
-	store := bulkread.NewStore(a, s)
+	store := exchange.NewBulk(a, s)
 	var err error
 	if observe == 0 {
 		err = store.Each(ctx, l.names, a.Flush, l.read)
@@ -157,10 +157,10 @@ type lister struct {
 	refused error
 }
 
-// names is a [bulkread.Keys] of the names that the operands name or match, each once.
-func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
-	seen := make(bulkread.Seen)
-	once := func(e bulkread.Entry) error {
+// names is a [exchange.Keys] of the names that the operands name or match, each once.
+func (l *lister) names(ctx context.Context, s *exchange.Store, add func(exchange.Entry) error) error {
+	seen := make(exchange.Seen)
+	once := func(e exchange.Entry) error {
 		if !seen.Add(e.Key) {
 			return nil
 		}
@@ -174,9 +174,9 @@ func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread
 	for _, operand := range l.operands {
 		var err error
 		if isPattern(operand) {
-			err = bulkread.Scan(operand)(ctx, s, once)
+			err = exchange.Scan(operand)(ctx, s, once)
 		} else {
-			err = once(bulkread.Entry{Key: operand})
+			err = once(exchange.Entry{Key: operand})
 		}
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread
 }
 
 // read prints the lock in an entry.
-func (l *lister) read(e bulkread.Entry) error {
+func (l *lister) read(e exchange.Entry) error {
 	if e.Err != nil {
 		l.app.Refuse(&l.refused, e.Err)
 		return nil
@@ -213,9 +213,9 @@ func (l *lister) print(r reading) error {
 }
 
 // observe reads the locks, watches them for the time d, and prints them.
-func (l *lister) observe(ctx context.Context, s *client.Session, store *bulkread.Store, d time.Duration) error {
+func (l *lister) observe(ctx context.Context, s *client.Session, store *exchange.Store, d time.Duration) error {
 	var names []string
-	err := l.names(ctx, store, func(e bulkread.Entry) error {
+	err := l.names(ctx, store, func(e exchange.Entry) error {
 		names = append(names, e.Key)
 		return nil
 	})
@@ -262,27 +262,21 @@ func (r *reading) set(name string, got client.GetResult) {
 // reply was lost.
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
-	requests := make([]*client.InFlight, len(names))
-	p, store := s.Pipeline(bulkread.Window), bulkread.NewStore(a, s)
-	sent := make([]time.Time, len(names))
+	store := exchange.NewBulk(a, s)
+	if len(names) == 1 {
+		store = exchange.NewStore(a, s)
+	}
+	w := exchange.NewWindow(store, exchange.Options{Limited: ctx}, func(i int, o exchange.Outcome) error {
+		readings[i].status.Name = names[i]
+		if readings[i].err = errors.Unwrap(o.Err); o.Err == nil { // the caller names the lock
+			readings[i].set(names[i], o.Reply.(client.GetResult))
+		}
+		return nil
+	})
 	for i, name := range names {
-		sent[i] = time.Now()
-		readings[i].status.Name = name
-		requests[i], readings[i].err = p.Send(ctx, client.Get(name))
+		_ = w.Add(ctx, i, client.Get(name)) // done returns no error
 	}
-	for i, request := range requests {
-		r := &readings[i]
-		var result client.Result
-		if r.err == nil {
-			result, r.err = request.Wait(context.Background())
-		}
-		if len(names) > 1 {
-			result, r.err = store.Again(ctx, client.Get(names[i]), sent[i], result, r.err)
-		}
-		if r.err == nil {
-			r.set(names[i], result.(client.GetResult))
-		}
-	}
+	_ = w.Finish(ctx, nil)
 	return readings
 }
 

@@ -32,13 +32,9 @@ const Key = app.ProbeKey
 func New(a *app.App) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
 		err := a.WithBroker(func(o client.Options) error {
-			return a.Reach(ctx, max(f.wait, a.Settings.RetryFor), func(reached func()) error {
-				limited, cancel := context.WithTimeout(ctx, o.Timeout)
-				defer cancel()
-				return a.Connect(limited, o, func(s *client.Session) error {
-					return f.run(ctx, a, s, reached)
-				})
-			})
+			began := time.Now()
+			a.Settings.RetryFor = max(f.wait, a.Settings.RetryFor)
+			return a.Connect(ctx, o, func(s *client.Session) error { return f.run(ctx, a, s, began) })
 		})
 		if f.alive && err != nil {
 			if refusal, _ := a.Explain(err); slices.Contains([]string{"login", "connect_denied", "auth_method"}, refusal.Kind) {
@@ -53,7 +49,7 @@ func New(a *app.App) *cobra.Command {
 // Over returns the command `ping` for an existing session.
 func Over(a *app.App, s *client.Session) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
-		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, reached) })
+		return f.run(ctx, a, s, time.Now())
 	})
 }
 
@@ -108,15 +104,17 @@ none.`,
 }
 
 // run measures and prints round trips, then prints their summary. With --wait, it first checks that the
-// store answers. It calls reached before the measurement. If requests failed, run returns the last of
-// their errors.
-func (f flags) run(ctx context.Context, a *app.App, s *client.Session, reached func()) error {
+// store answers, until f.wait has passed since began. If requests failed, run returns the last of their errors.
+func (f flags) run(ctx context.Context, a *app.App, s *client.Session, began time.Time) error {
 	if f.wait > 0 {
-		if _, err := RoundTrip(ctx, s, a.Timeout()); err != nil {
+		err := a.NewRetry(f.wait-time.Since(began).Truncate(time.Second)).Do(ctx, func(ctx context.Context) error {
+			_, err := RoundTrip(ctx, s, a.Timeout())
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
-	reached()
 	var answered []time.Duration
 	var bad error
 	sent, count := 0, f.count

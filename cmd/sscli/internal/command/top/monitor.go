@@ -1,7 +1,6 @@
 package top
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
@@ -85,8 +84,8 @@ func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 		l.watch(ctx, key)
 	}
 	if len(l.model.patterns) > 0 {
-		// Do not use bulkread.NewStore: its store would print messages about outages over the screen.
-		store := &bulkread.Store{Session: l.session, RetryFor: cmp.Or(a.Settings.RetryFor, a.Settings.Timeout)}
+		store := exchange.NewBulk(a, l.session)
+		store.Retry.Outage = app.Outage{} // messages would be printed over the screen
 		l.start(func() error { return l.scan(ctx, store) })
 	}
 	if err := l.loop(ctx, s); err != errQuit {
@@ -199,9 +198,9 @@ func (l *monitor) draw(s *terminal.Screen) {
 
 // scan looks for new keys at each interval, until ctx ends. It shows the keys of each page before it
 // requests the next. It returns early if the broker has no SCAN.
-func (l *monitor) scan(ctx context.Context, store *bulkread.Store) error {
+func (l *monitor) scan(ctx context.Context, store *exchange.Store) error {
 	for {
-		known := make(bulkread.Seen) // patterns may overlap, and the store may list a key twice
+		known := make(exchange.Seen) // patterns may overlap, and the store may list a key twice
 		more := 0
 		var err error
 		for _, p := range l.model.patterns {

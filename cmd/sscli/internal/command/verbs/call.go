@@ -6,6 +6,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -21,7 +22,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 		Example: "  sscli call GET setpoint\n  sscli call SCAN 'colors/*'",
 		Group:   app.GroupDebug,
 		Flags:   fence.Bind,
-		Writes:  func(operands []repl.Word) bool { return len(operands) > 0 && verb.Changes(operands[0].Text) },
+		Writes:  func(operands []repl.Word) bool { return len(operands) > 0 && wire.Changes(operands[0].Text) },
 		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
 			if len(operands) == 0 {
 				return verb.Request{}, fault.Usagef("missing ARG")

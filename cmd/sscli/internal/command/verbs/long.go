@@ -8,8 +8,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/format"
 )
 
@@ -32,8 +32,8 @@ func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known b
 // values prints the keys for --long, --sort age and --sort size, which need the values of the keys.
 // After an error for one key, it still prints the other keys.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
-	store := bulkread.NewStore(a, s)
-	table := a.NewTable(bulkread.Window)
+	store := exchange.NewBulk(a, s)
+	table := a.NewTable(exchange.MaxInFlight)
 	add := func(k format.LongKey) error {
 		if f.long {
 			return table.Add(k)
@@ -44,7 +44,7 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 	var found []format.LongKey // the keys to sort
 	n := 0                     // how many keys are printed
 	var refused error          // the error of the first key that could not be read
-	err := store.Each(ctx, bulkread.Scan(f.pattern), a.Flush, func(e bulkread.Entry) error {
+	err := store.Each(ctx, exchange.Scan(f.pattern), a.Flush, func(e exchange.Entry) error {
 		if e.Err != nil {
 			if err := table.Flush(); err != nil {
 				return err

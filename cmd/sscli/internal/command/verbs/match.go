@@ -7,7 +7,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -25,12 +25,18 @@ type matcher struct {
 	refused error // the first error about a single key
 }
 
+// A match is one key that matches.
+type match struct {
+	key     string
+	changed bool // another client wrote the key after it was read
+}
+
 // run finds the matching keys. With m.dryRun it prints them; otherwise it asks the user, and deletes
 // them.
 func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	m.app = a
 	defer app.CollectMore()()
-	store := bulkread.NewStore(a, s)
+	store := exchange.NewBulk(a, s)
 	keys, err := verb.Look(ctx, store, m.pattern, nil, func(err error) { a.Refuse(&m.refused, err) })
 	first, last := keys.Range()
 	switch n := keys.Len(); {
@@ -57,22 +63,22 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 		return err
 	}
 	a.Signals.Arm()
-	writes := verb.NewWrites(a, s)
+	writes := exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, m.finish)
 	flush := func() error {
 		writes.Flush()
 		return a.Flush()
 	}
-	err = writes.Finish(ctx, keys.Again(ctx, store, flush, func(now bulkread.Entry, same bool) error {
-		result := format.Del{Op: "del", Key: now.Key, Many: true}
-		if now.Err == nil && now.Found && same {
-			return writes.Add(ctx, client.VDel(now.Key, now.Value, m.options), func(answer verb.Answer) error {
-				return m.finish(result, now, answer)
-			})
+	err = writes.Finish(ctx, keys.Again(ctx, store, flush, func(now exchange.Entry, same bool) error {
+		vdel := client.VDel(now.Key, now.Value, m.options)
+		deletes := now.Err == nil && now.Found && same
+		if deletes {
+			now.Err = verb.CheckFence(a.Env, vdel)
 		}
-		return writes.Skip(ctx, verb.Answer{Err: now.Err}, func(answer verb.Answer) error {
-			result.Changed = now.Found
-			return m.finish(result, now, answer)
-		})
+		it := match{key: now.Key, changed: now.Found && !deletes}
+		if now.Err != nil || !deletes {
+			return writes.Place(ctx, it, exchange.Outcome{Err: now.Err})
+		}
+		return writes.Add(ctx, it, vdel)
 	}))
 	if m.wrote {
 		m.refused = fault.Partial(m.refused)
@@ -82,7 +88,8 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 
 // finish prints the result for a key. A key that another client deleted first counts as deleted: the exit
 // code is 0.
-func (m *matcher) finish(result format.Del, now bulkread.Entry, answer verb.Answer) error {
+func (m *matcher) finish(it match, answer exchange.Outcome) error {
+	result := format.Del{Op: "del", Key: it.key, Many: true, Changed: it.changed}
 	if answer.Warning != "" {
 		m.app.Warn(answer.Warning, "")
 	}
@@ -105,7 +112,7 @@ func (m *matcher) finish(result format.Del, now bulkread.Entry, answer verb.Answ
 		if err := m.app.Flush(); err != nil {
 			return err
 		}
-		m.app.Warn(format.BriefWord(now.Key)+" was left alone, because another client changed it after it was read", "")
+		m.app.Warn(format.BriefWord(it.key)+" was left alone, because another client changed it after it was read", "")
 	}
 	return m.app.Queue(result)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -107,7 +107,7 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 		return a.Flush()
 	}
 	var unsorted []string
-	for page, err := range bulkread.NewStore(a, s).Pages(ctx, f.pattern) {
+	for page, err := range exchange.NewBulk(a, s).Pages(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}

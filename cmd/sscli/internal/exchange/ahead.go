@@ -1,4 +1,4 @@
-package bulkread
+package exchange
 
 import (
 	"context"

@@ -1,11 +1,11 @@
-package bulkread_test
+package exchange_test
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 )
 
 // FuzzList: a list returns the keys and the digests that were added, in this order.
@@ -17,16 +17,16 @@ func FuzzList(f *testing.F) {
 		for word := range bytes.SplitSeq(text, []byte(" ")) {
 			keys = append(keys, string(word), strings.Repeat(string(word), int(times)))
 		}
-		var l bulkread.List
+		var l exchange.List
 		for i, key := range keys {
-			l.Add(key, bulkread.Digest{byte(i)})
+			l.Add(key, exchange.Digest{byte(i)})
 		}
 		if l.Len() != len(keys) {
 			t.Errorf("%d keys, want %d", l.Len(), len(keys))
 		}
 		r := l.Read()
 		for i, want := range keys {
-			if key, d, ok := r.Next(); key != want || d != (bulkread.Digest{byte(i)}) || !ok {
+			if key, d, ok := r.Next(); key != want || d != (exchange.Digest{byte(i)}) || !ok {
 				t.Fatalf("key %d: %q, %x, %t, want %q", i, key, d, ok, want)
 			}
 		}

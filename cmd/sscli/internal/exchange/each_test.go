@@ -1,4 +1,4 @@
-package bulkread
+package exchange
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -86,6 +87,16 @@ func join(sources ...Keys) Keys {
 	}
 }
 
+// newStore returns a Store that repeats reads, and reports outages to a; nil = to nobody.
+func newStore(s *client.Session, retryFor time.Duration, a *app.App) *Store {
+	store := Over(s)
+	store.Retry.For, store.Retry.Repeats = retryFor, fault.IsLost
+	if a != nil {
+		store.Retry.Outage.Notify = a.Notify
+	}
+	return store
+}
+
 // TestOrder: entries come in the order of the keys, whatever the order of the replies.
 func TestOrder(t *testing.T) {
 	t.Parallel()
@@ -95,7 +106,7 @@ func TestOrder(t *testing.T) {
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{PubackLast: n.Add(1)%3 == 0}
 	})
-	got, err := all(t, &Store{Session: dial(t, store), RetryFor: time.Second}, join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
+	got, err := all(t, newStore(dial(t, store), time.Second, nil), join(Scan("key*"), list("forbidden", "missing", "key0007", "key0007")))
 	if want = append(want, "forbidden: refused", "missing: missing", "key0007", "key0007"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
@@ -127,10 +138,10 @@ func TestWindow(t *testing.T) {
 			return nil
 		}
 		handled := 0
-		err := (&Store{Session: dial(t, store)}).Each(t.Context(), counted, noFlush, func(e Entry) error {
+		err := newStore(dial(t, store), time.Second, nil).Each(t.Context(), counted, noFlush, func(e Entry) error {
 			handled++
 			// The first window is sent before the size of any value is known.
-			if ahead := int(asked.Load()) - handled; handled > firstWindow && ahead > tt.most {
+			if ahead := int(asked.Load()) - handled; handled > firstInFlight && ahead > tt.most {
 				t.Errorf("values of %d bytes: %d keys ahead of number %d, want at most %d", tt.size, ahead, handled, tt.most)
 			}
 			return nil
@@ -159,7 +170,7 @@ func TestBreaks(t *testing.T) {
 		return emulator.Action{}
 	})
 	a, messages := newApp(t)
-	got, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: dial(t, store), RetryFor: 20 * time.Second}, Scan("*"))
+	got, err := all(t, newStore(dial(t, store), 20*time.Second, a), Scan("*"))
 	troubles, ends := 0, int32(0)
 	for line := range strings.Lines(messages.String()) {
 		switch {
@@ -206,8 +217,8 @@ func TestStaysAway(t *testing.T) {
 			return emulator.Action{}
 		})
 		a, _ := newApp(t)
-		_, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: dial(t, store), RetryFor: 50 * time.Millisecond}, Scan("*"))
-		if !IsConnection(err) {
+		_, err := all(t, newStore(dial(t, store), 50*time.Millisecond, a), Scan("*"))
+		if !fault.IsConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
 	}
@@ -229,7 +240,7 @@ func TestLostAnswers(t *testing.T) {
 		var n atomic.Int32
 		store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
 		a, messages := newApp(t)
-		got, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: s, RetryFor: 20 * time.Second}, Scan("*"))
+		got, err := all(t, newStore(s, 20*time.Second, a), Scan("*"))
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v: got %d keys, want %d", err, len(got), len(want))
 		}
@@ -238,8 +249,8 @@ func TestLostAnswers(t *testing.T) {
 		}
 		store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() == want[7]} })
 		began := time.Now()
-		got, err = all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: s, RetryFor: retryFor}, Scan("*"))
-		if took := time.Since(began); !isLost(err) || len(got) != 7 || took < retryFor || took > 2*retryFor {
+		got, err = all(t, newStore(s, retryFor, a), Scan("*"))
+		if took := time.Since(began); !fault.IsTimeout(err) || len(got) != 7 || took < retryFor || took > 2*retryFor {
 			t.Errorf("%v after %v: got %d keys, want a timeout after %v and 7 keys", err, took, len(got), retryFor)
 		}
 	})
@@ -251,7 +262,7 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
 	keys := fill(t, server, 100)
-	s := &Store{Session: dial(t, server)}
+	s := newStore(dial(t, server), time.Second, nil)
 	bad := errors.New("bad")
 	source := join(list(keys[:2]...), func(context.Context, *Store, func(Entry) error) error { return bad })
 	if got, err := all(t, s, source); err != bad || !slices.Equal(got, keys[:2]) {

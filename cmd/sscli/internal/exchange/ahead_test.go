@@ -1,4 +1,4 @@
-package bulkread_test
+package exchange_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 )
 
 var errLast = errors.New("last")
@@ -32,7 +32,7 @@ func TestOrder(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 100} {
 		for n := range 12 {
 			var got, want []int
-			for i, err := range bulkread.Ahead(t.Context(), size, counting(n)) {
+			for i, err := range exchange.Ahead(t.Context(), size, counting(n)) {
 				got = append(got, i)
 				if (err == errLast) != (i == n) {
 					t.Errorf("size %d: element %d of %d has the error %v", size, i, n, err)
@@ -46,7 +46,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	for range bulkread.Ahead(t.Context(), 2, func(context.Context) iter.Seq2[int, error] { return func(func(int, error) bool) {} }) {
+	for range exchange.Ahead(t.Context(), 2, func(context.Context) iter.Seq2[int, error] { return func(func(int, error) bool) {} }) {
 		t.Error("an element of an empty sequence")
 	}
 }
@@ -71,7 +71,7 @@ func TestAhead(t *testing.T) {
 			}
 		}
 	}
-	for i := range bulkread.Ahead(t.Context(), 1, seq) {
+	for i := range exchange.Ahead(t.Context(), 1, seq) {
 		if i == 2 {
 			break
 		}
@@ -99,7 +99,7 @@ func TestLeave(t *testing.T) {
 			}
 		}
 	}
-	for i := range bulkread.Ahead(t.Context(), 1, seq) {
+	for i := range exchange.Ahead(t.Context(), 1, seq) {
 		if i != 1 {
 			t.Errorf("got %d after the loop was left", i)
 		}

@@ -1,4 +1,4 @@
-package verb
+package exchange
 
 import (
 	"context"
@@ -10,48 +10,56 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
-// An Answer is the reply to a request, or the error. If the reply to a write was lost, Recover fills
-// in the Answer.
-type Answer struct {
-	Reply   client.Result
-	Warning string // for the user, about a recovered write; empty = none
+// An Outcome is how a request ended: its reply, or why there is none.
+type Outcome struct {
+	Reply   client.Result // nil after a DEL that was read back, although the key is gone
+	Warning string        // for the user, about a write that was read back; empty = none
 	Err     error
 }
 
 // Lost returns the error of a write that got no usable reply, or nil.
-func (a *Answer) Lost() *client.LostAnswerError {
-	lost, _ := errors.AsType[*client.LostAnswerError](a.Err)
+func (o *Outcome) Lost() *client.LostAnswerError {
+	lost, _ := errors.AsType[*client.LostAnswerError](o.Err)
 	return lost
 }
 
-// Recover finds out whether writes without a usable reply were applied. It waits until their
-// requests have expired, and then reads all their keys within timeout. It leaves other answers
-// as they are.
+// recover finds out whether writes without a usable reply were applied. This is the rule for all commands: it waits
+// until their requests have expired, and then reads all their keys within one timeout. It leaves other outcomes as
+// they are.
 //
 // After a plain SET, if the key holds its value, Reply is the reply that the store would have sent,
 // as far as it can be known. After a DEL without a token, if the key is gone, Reply is nil. In both
-// cases, Warning says so. Every other outcome is an error.
-func Recover(ctx context.Context, s *client.Session, answers []*Answer, timeout time.Duration) {
+// cases, Warning says so. Every other outcome is an error: not applied, or unknown.
+func (s *Store) recover(ctx context.Context, outcomes ...*Outcome) {
 	var expired time.Time
-	for _, a := range answers {
-		if lost := a.Lost(); lost != nil && lost.Expires.After(expired) {
-			expired = lost.Expires
+	for _, o := range outcomes {
+		if lost := o.Lost(); lost != nil {
+			if s.note != nil && ctx.Err() == nil {
+				s.note(lost.Error() + "; reading back")
+			}
+			if lost.Expires.After(expired) {
+				expired = lost.Expires
+			}
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, max(time.Until(expired), 0)+timeout)
+	if expired.IsZero() {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, max(time.Until(expired), 0)+s.timeout)
 	defer cancel()
 	var reading sync.WaitGroup
-	for _, a := range answers {
-		if lost := a.Lost(); lost != nil {
-			reading.Go(func() { a.Reply, a.Warning, a.Err = recoverOne(ctx, limited, s, lost, timeout) })
+	for _, o := range outcomes {
+		if lost := o.Lost(); lost != nil {
+			reading.Go(func() { o.Reply, o.Warning, o.Err = recoverOne(ctx, limited, s.Session, lost, s.timeout) })
 		}
 	}
 	reading.Wait()
 }
 
-// recoverOne does the work of Recover for one write. limited is ctx with the common deadline of all
+// recoverOne does the work of recover for one write. limited is ctx with the common deadline of all
 // writes.
 func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostAnswerError, timeout time.Duration) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
@@ -84,8 +92,8 @@ func nowIs(c client.Command, now client.GetResult) string {
 	case now.Found && now.Version.IsZero():
 		return "the key holds " + format.Brief(string(now.Value))
 	case now.Found:
-		return fmt.Sprintf("the key holds %s since %s (%s)", format.Brief(string(now.Value)), now.Version, age(now.Version))
-	case isWrite(c.Verb()):
+		return fmt.Sprintf("the key holds %s since %s (%s)", format.Brief(string(now.Value)), now.Version, format.Age(time.Since(now.Version.Time())))
+	case wire.IsWrite(c.Verb()):
 		return "the key is missing now"
 	}
 	return "what the request does is not known"

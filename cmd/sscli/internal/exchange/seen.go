@@ -1,4 +1,4 @@
-package bulkread
+package exchange
 
 // Seen is a set of keys that takes the same memory for each, however long it is: it holds digests.
 type Seen map[Digest]struct{}
