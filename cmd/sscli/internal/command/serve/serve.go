@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -478,8 +480,22 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 			s.Paste = append(s.Paste, config.Export(v.name, v.file))
 		}
 	}
-	s.Paste = append(s.Paste, "sscli set hello world")
+	s.Paste = append(s.Paste, f.firstCommand(s))
 	return s
+}
+
+// firstCommand returns a command that works as a client's first: it logs in, if the server requires a login, or
+// shows who may do what, if a policy decides.
+func (f serveFlags) firstCommand(s format.Serving) string {
+	users, err := accounts.ReadUsers(string(f.login.Users))
+	switch {
+	case len(f.login.Policy) > 0:
+		return suggest.Run(append([]string{"sscli", "policy", "table"}, f.login.Policy...)...).String()
+	case s.SATFile != "" || s.CertFile != "":
+	case err == nil && len(users) > 0:
+		return suggest.Run("sscli", "--username", slices.Min(slices.Collect(maps.Keys(users))), "--askpass", "set", "hello", "world").String()
+	}
+	return "sscli set hello world"
 }
 
 func absolute(name string) string {
