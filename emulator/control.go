@@ -82,33 +82,18 @@ func (s *Server) FastForward(d time.Duration) {
 	s.awaitCommit()
 }
 
-// AgeKeys lets each key that expires do so d earlier, as if d had passed for the keys alone: the clocks, and so the
-// versions of the store, stay. A client whose clock nobody moves needs this: the SDKs refuse versions that are more than
-// a minute ahead of their own clock. AgeKeys returns the number of keys that expired, of which watchers are notified
-// before it returns.
-func (s *Server) AgeKeys(d time.Duration) (expired int) {
-	return s.hasten(func([]byte, time.Duration) time.Duration { return d })
-}
-
-// ExpireKeys lets those keys expire at once for which match returns true. left is the time until the key would expire;
-// keys that never expire are left alone. The server is locked during the call: match must not call it. ExpireKeys
-// leaves the clocks alone and returns the number of keys, as [Server.AgeKeys] does.
-func (s *Server) ExpireKeys(match func(key string, left time.Duration) bool) (expired int) {
-	return s.hasten(func(key []byte, left time.Duration) time.Duration {
-		if match(string(key), left) {
-			return left + time.Microsecond // deadlines are in whole microseconds
-		}
-		return 0
-	})
-}
-
-func (s *Server) hasten(by func(key []byte, left time.Duration) time.Duration) (expired int) {
+// AgeKeys lets keys expire d earlier, as if d had passed for these keys alone: the clocks, and so the versions of the
+// store, stay. A client whose clock nobody moves needs this: the SDKs refuse versions that are more than a minute ahead of
+// their own clock. Only keys for which match returns true are aged; nil = all that expire at all. left is the time until
+// the key would expire; match must not call the server. AgeKeys returns the number of keys that expired, of which
+// watchers are notified before it returns.
+func (s *Server) AgeKeys(d time.Duration, match func(key string, left time.Duration) bool) (expired int) {
 	s.update(func() {
 		s.journal.admit()
 		if s.closed {
 			return
 		}
-		expired = s.store.Hasten(by, s.journal.add)
+		expired = s.store.Hasten(d, match, s.journal.add)
 		for more := expired > 0; more; {
 			s.awaitRoom(always)
 			more = s.store.ExpireSome()
@@ -194,7 +179,7 @@ func (s *Server) Reset(cut bool) (err error) {
 		if s.port != nil {
 			s.port.server.ResetNotify()
 		}
-		s.counts, s.changes, s.added = State{}, nil, 0
+		s.counts, s.changes = State{}, nil
 	})
 	if err = cmp.Or(err, s.journal.wait()); err != nil {
 		return err

@@ -1,11 +1,13 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/glob"
@@ -13,119 +15,177 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Fault lets something go wrong, once or several times: see [Server.AddFault]. It is a declarative [Server.Intercept],
-// which also reaches Redis clients and counts how often it happened.
+// A Fault lets something go wrong, once or several times: see [Server.AddFault]. It is a [Server.Intercept] without a
+// function, which also reaches Redis clients and counts how often it happened. All fields are texts, as in the JSON of
+// the control port (sscli serve --control): durations such as 5s, on the store's clock, and reason codes such as 0x97.
+//
+// Those of requests may be combined: each says whether it reaches Redis clients.
 type Fault struct {
 	// What it happens to; an empty field fits all. Verb is a verb of the store or the name of a Redis command; without
 	// one, Redis commands that do not use keys are left alone. Key is a pattern, as in SCAN. Client is an MQTT client id,
 	// or the name that a Redis client has set, or its id, such as redis-7.
-	Verb, Key, Client string
+	Verb   string `json:"verb,omitempty"`
+	Key    string `json:"key,omitempty"`
+	Client string `json:"client,omitempty"`
+	Count  int    `json:"count"` // how often; 0 = until it is removed
 
-	Count int // how often; 0 = once; negative = until it is removed
+	Drop    string `json:"drop,omitempty"`    // lost: the "request", the "reply" (both reach Redis) or the "notification"
+	Repeat  string `json:"repeat,omitempty"`  // sent twice: the "reply" (reaches Redis) or the "notification"
+	Reorder string `json:"reorder,omitempty"` // sent after the watcher's next one: the "notification"
 
-	// What happens. Exactly one of these is not zero.
-	Request      Action             // happens to requests and, as far as they know it, to Redis commands
-	Notification NotificationAction // happens to notifications by MQTT; Verb must be empty
-	Connack      byte               // refuses MQTT clients with this reason code, 0x80 or more; Verb and Key must be empty
+	Error      string `json:"error,omitempty"`     // the store's answer: a text, or a kind such as quota, see client.ErrorKind; reaches Redis
+	Cut        string `json:"cut,omitempty"`       // the connection ends "before" or "after" the request is processed; reaches Redis
+	CutBytes   int    `json:"cut_bytes,omitempty"` // the connection ends when so many more bytes were sent; reaches Redis
+	Puback     string `json:"puback,omitempty"`
+	Disconnect string `json:"disconnect,omitempty"`
+	Connack    string `json:"connack,omitempty"` // refuses connections; not with other fields but Client and Count
+
+	Delay             string `json:"delay,omitempty"`       // before the request is processed; reaches Redis
+	DelayReply        string `json:"delay_reply,omitempty"` // reaches Redis
+	DelayNotification string `json:"delay_notification,omitempty"`
+	Stall             string `json:"stall,omitempty"` // the server reads nothing more from the client; reaches Redis
 }
 
 // A FaultState is a fault that was added to a server.
 type FaultState struct {
+	ID int `json:"id"` // from 1, in the order in which the faults were added
 	Fault
-	ID      int      // from 1, in the order in which the faults were added
-	Fired   int      // how often it happened
-	Reaches []string // the kinds of clients to which it can happen: mqtt, redis
+	Fired   int      `json:"fired"`   // how often it happened
+	Over    bool     `json:"over"`    // it will not happen again
+	Reaches []string `json:"reaches"` // the kinds of clients to which it can happen: mqtt, redis
 }
 
-// Over reports whether the fault will not happen again.
-func (f *FaultState) Over() bool { return f.Count >= 0 && f.Fired >= max(1, f.Count) }
+// MaxFaults is the maximum number of faults of a server, including those that are over.
+const MaxFaults = 1000
 
 const (
-	// MaxFaults is the maximum number of faults that a server remembers. A new one replaces the oldest that is over.
-	MaxFaults = 1000
-
-	maxFaultKey = 1024 // bytes, as in SCAN: each request of a client is matched
+	maxFaultKey   = 1024                      // bytes, as in SCAN: each request of a client is matched
+	maxFaultDelay = 10 * 365 * 24 * time.Hour // a Duration holds 292 years
 
 	reachesMQTT, reachesRedis = "mqtt", "redis"
 )
 
-// A fault is a FaultState with its parsed Key.
+// A fault is a FaultState with what it does. Only one of request, notification and connack is set.
 type fault struct {
 	FaultState
-	pattern *glob.Pattern
+	pattern      *glob.Pattern
+	isRequest    bool
+	request      Action
+	notification NotificationAction
+	connack      byte
 }
 
-// AddFault adds a fault, and returns its ID. If several faults fit a request, the first that was added happens, and no
-// function of [Server.Intercept] is called. The error says which field is invalid.
-func (s *Server) AddFault(of Fault) (id int, err error) {
+// AddFault adds a fault. If several faults fit a request, the first that was added happens, and no function of
+// [Server.Intercept] is called. The error names the field that is invalid, as JSON does.
+func (s *Server) AddFault(of Fault) (FaultState, error) {
+	of.Verb = strings.ToUpper(of.Verb)
 	f := &fault{FaultState: FaultState{Fault: of}}
-	if err := f.check(s.opts.Redis != ""); err != nil {
-		return 0, err
+	err := f.parse()
+	if err == nil {
+		err = f.check(s.opts.Redis != "")
 	}
-	s.update(func() {
-		if len(s.faults) >= MaxFaults {
-			oldest := slices.IndexFunc(s.faults, func(f *fault) bool { return f.Over() })
-			if oldest < 0 {
-				err = fmt.Errorf("%d faults are waiting: remove them first", MaxFaults)
-				return
-			}
-			s.faults = slices.Delete(s.faults, oldest, oldest+1)
-		}
-		s.added++
-		f.ID = s.added
-		s.faults = append(s.faults, f)
-		if s.port != nil {
-			s.port.server.Intercept(s.redisFault)
-		}
-	})
-	return f.ID, err
+	if err != nil {
+		return FaultState{}, err
+	}
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	if len(s.faults) >= MaxFaults {
+		return FaultState{}, fmt.Errorf("there are %d faults: remove them first", MaxFaults)
+	}
+	s.faults = append(s.faults, f)
+	f.ID = len(s.faults)
+	if s.port != nil {
+		s.port.server.Intercept(s.redisFault)
+	}
+	return f.FaultState, nil
 }
 
-// check checks a fault and sets its pattern and whom it reaches.
+// parse parses what a fault does.
+func (f *fault) parse() (err error) {
+	r, n := &f.request, &f.notification
+	r.CutBytes, r.Error = f.CutBytes, cmp.Or(wire.ErrorKind(f.Error).Text(), f.Error)
+	for _, word := range []struct {
+		name, text, expected string
+		sets                 map[string]*bool
+	}{
+		{"drop", f.Drop, "request, reply or notification", map[string]*bool{"request": &r.Drop, "reply": &r.DropReply, "notification": &n.Drop}},
+		{"repeat", f.Repeat, "reply or notification", map[string]*bool{"reply": &r.Duplicate, "notification": &n.Duplicate}},
+		{"reorder", f.Reorder, "notification", map[string]*bool{"notification": &n.Reorder}},
+		{"cut", f.Cut, "before or after", map[string]*bool{"before": &r.Cut, "after": &r.CutAfter}},
+	} {
+		if at := word.sets[word.text]; at != nil {
+			*at = true
+		} else if word.text != "" {
+			return fmt.Errorf("%s: %.32q: expected %s", word.name, word.text, word.expected)
+		}
+	}
+	for _, d := range []struct {
+		name, text string
+		into       *time.Duration
+	}{{"delay", f.Delay, &r.Delay}, {"delay_reply", f.DelayReply, &r.DelayReply}, {"delay_notification", f.DelayNotification, &n.Delay}, {"stall", f.Stall, &r.Stall}} {
+		if d.text == "" {
+			continue
+		}
+		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into <= 0 || *d.into > maxFaultDelay {
+			return fmt.Errorf("%s: %.32q: expected a duration such as 500ms or 5s, of at most 10 years", d.name, d.text)
+		}
+	}
+	for _, c := range []struct {
+		name, text string
+		into       *byte
+	}{{"puback", f.Puback, &r.Refuse}, {"disconnect", f.Disconnect, &r.Disconnect}, {"connack", f.Connack, &f.connack}} {
+		if c.text == "" {
+			continue
+		}
+		code, err := strconv.ParseUint(c.text, 0, 8)
+		if err != nil || code < uint64(broker.UnspecifiedError) && (c.name != "puback" || code != broker.NoMatchingSubscriber) {
+			return fmt.Errorf("%s: %.32q: expected a reason code of 0x80 or more", c.name, c.text)
+		}
+		*c.into = byte(code)
+	}
+	return nil
+}
+
+// check checks to what a fault happens, and sets whom it reaches.
 func (f *fault) check(hasRedis bool) error {
+	isMQTT := f.Verb == "" || slices.Contains([]string{wire.VerbGet, wire.VerbSet, wire.VerbDel, wire.VerbVDel, wire.VerbKeyNotify, wire.VerbScan}, f.Verb)
+	isRedis := f.Verb == "" || redis.HasCommand(f.Verb)
+	onlyMQTT := f.Puback + f.Disconnect
+	forRedis := redisAction(f.request) != redis.Fault{}
+	isNotification := f.notification != NotificationAction{}
+	f.isRequest = forRedis || onlyMQTT != ""
 	kinds := 0
-	for _, kind := range []any{f.Request, f.Notification, f.Connack} {
-		if !reflect.ValueOf(kind).IsZero() {
+	for _, is := range []bool{f.isRequest, isNotification, f.connack != 0} {
+		if is {
 			kinds++
 		}
 	}
-	f.Verb = strings.ToUpper(f.Verb)
-	isMQTT := f.Verb == "" || slices.Contains([]string{wire.VerbGet, wire.VerbSet, wire.VerbDel, wire.VerbVDel, wire.VerbKeyNotify, wire.VerbScan}, f.Verb)
-	isRedis := f.Verb == "" || redis.HasCommand(f.Verb)
-	r := &f.Request
-	isRequest := f.Connack == 0 && f.Notification == NotificationAction{}
 	var ok bool
 	f.pattern, ok = glob.Parse(f.Key)
 	switch {
+	case f.Count < 0:
+		return errors.New("count: must not be negative")
+	case f.CutBytes < 0:
+		return errors.New("cut_bytes: must not be negative")
 	case kinds == 0:
-		return errors.New("nothing to do")
+		return errors.New("nothing to do: expected drop, error, cut, delay or another member that says what happens")
 	case kinds > 1:
 		return errors.New("only one of a fault of requests, of notifications and of connections")
 	case !isMQTT && !isRedis:
 		return fmt.Errorf("verb: %.32q: neither a verb of the store nor a command for Redis clients", f.Verb)
-	case !isRequest && f.Verb != "":
+	case !f.isRequest && f.Verb != "":
 		return errors.New("verb: only a fault of requests has one")
-	case f.Connack != 0 && f.Key != "":
+	case f.connack != 0 && f.Key != "":
 		return errors.New("key: a fault of connections has none")
 	case len(f.Key) > maxFaultKey:
 		return fmt.Errorf("key: longer than %d bytes", maxFaultKey)
 	case !ok:
 		return fmt.Errorf("key: %q: not a pattern", f.Key)
-	case f.Connack != 0 && f.Connack < broker.UnspecifiedError:
-		return fmt.Errorf("connack: 0x%02X: expected a reason code of 0x80 or more", f.Connack)
-	case r.Disconnect != 0 && r.Disconnect < broker.UnspecifiedError:
-		return fmt.Errorf("disconnect: 0x%02X: expected a reason code of 0x80 or more", r.Disconnect)
-	case r.Refuse != 0 && r.Refuse < broker.UnspecifiedError && r.Refuse != broker.NoMatchingSubscriber:
-		return fmt.Errorf("puback: 0x%02X: expected 0x10, or a reason code of 0x80 or more", r.Refuse)
-	}
-	if text := wire.ErrorKind(r.Error).Text(); text != "" {
-		r.Error = text
 	}
 	if isMQTT {
 		f.Reaches = append(f.Reaches, reachesMQTT)
 	}
-	onlyMQTT := r.Refuse != 0 || r.Disconnect != 0 || r.NoPuback || r.PubackLast || r.Rewrite != nil
-	if isRequest && isRedis && hasRedis && !onlyMQTT {
+	if isRedis && hasRedis && forRedis && onlyMQTT == "" {
 		f.Reaches = append(f.Reaches, reachesRedis)
 	}
 	if len(f.Reaches) == 0 {
@@ -146,16 +206,6 @@ func (s *Server) Faults() []FaultState {
 	return all
 }
 
-// RemoveFault removes a fault, and reports whether there was one with this ID.
-func (s *Server) RemoveFault(id int) (found bool) {
-	s.update(func() {
-		before := len(s.faults)
-		s.faults = slices.DeleteFunc(s.faults, func(f *fault) bool { return f.ID == id })
-		found = len(s.faults) < before
-	})
-	return found
-}
-
 // RemoveFaults removes all faults.
 func (s *Server) RemoveFaults() { s.update(s.removeFaults) }
 
@@ -167,16 +217,17 @@ func (s *Server) removeFaults() {
 }
 
 // takeFault returns the first fault that is not over, reaches these clients, and for which fits returns true, and
-// counts that it happens. It returns nil if there is none. The broker must be locked.
-func (s *Server) takeFault(reaches string, clients []string, fits func(*fault) bool) *Fault {
+// counts that it happens. If there is none, it returns a fault that does nothing, and false. The broker must be locked.
+func (s *Server) takeFault(reaches string, clients []string, fits func(*fault) bool) (*fault, bool) {
 	for _, f := range s.faults {
-		if f.Over() || !slices.Contains(f.Reaches, reaches) || f.Client != "" && !slices.Contains(clients, f.Client) || !fits(f) {
+		if f.Over || !slices.Contains(f.Reaches, reaches) || f.Client != "" && !slices.Contains(clients, f.Client) || !fits(f) {
 			continue
 		}
 		f.Fired++
-		return &f.Fault
+		f.Over = f.Fired == f.Count
+		return f, true
 	}
-	return nil
+	return new(fault), false
 }
 
 // requestFault returns the Action of a fault for a request, and whether there is one.
@@ -184,48 +235,36 @@ func (s *Server) requestFault(clientID string, payload []byte) (Action, bool) {
 	if len(s.faults) == 0 {
 		return Action{}, false
 	}
-	words, err := wire.ParseRequest(payload)
-	if err != nil {
-		words = nil
-	}
-	words = append(words, nil, nil)
-	f := s.takeFault(reachesMQTT, []string{clientID}, func(f *fault) bool {
-		return f.Connack == 0 && f.Notification == NotificationAction{} &&
-			(f.Verb == "" || strings.EqualFold(f.Verb, string(words[0]))) && (f.Key == "" || f.pattern.Match(words[1]))
+	verb, key := word(payload, 0), word(payload, 1)
+	f, found := s.takeFault(reachesMQTT, []string{clientID}, func(f *fault) bool {
+		return f.isRequest && (f.Verb == "" || strings.EqualFold(f.Verb, verb)) && (f.Key == "" || f.pattern.Match([]byte(key)))
 	})
-	if f == nil {
-		return Action{}, false
-	}
-	return f.Request, true
+	return f.request, found
 }
 
 // notificationFault returns the action of a fault for a notification, or else what the function of
 // InterceptNotifications decides.
 func (s *Server) notificationFault(n Notification) NotificationAction {
-	if f := s.takeFault(reachesMQTT, []string{n.ClientID}, func(f *fault) bool {
-		return f.Notification != NotificationAction{} && (f.Key == "" || f.pattern.Match([]byte(n.Key)))
-	}); f != nil {
-		return f.Notification
+	f, found := s.takeFault(reachesMQTT, []string{n.ClientID}, func(f *fault) bool {
+		return !f.isRequest && f.connack == 0 && (f.Key == "" || f.pattern.Match([]byte(n.Key)))
+	})
+	if !found && s.onNotify != nil {
+		return s.onNotify(n)
 	}
-	if s.onNotify == nil {
-		return NotificationAction{}
-	}
-	return s.onNotify(n)
+	return f.notification
 }
 
 // connectFault returns the reason code of a fault for a CONNECT, or 0.
 func (s *Server) connectFault(clientID string) byte {
-	if f := s.takeFault(reachesMQTT, []string{clientID}, func(f *fault) bool { return f.Connack != 0 }); f != nil {
-		return f.Connack
-	}
-	return 0
+	f, _ := s.takeFault(reachesMQTT, []string{clientID}, func(f *fault) bool { return f.connack != 0 })
+	return f.connack
 }
 
 // redisFault returns the fault of a Redis command.
 func (s *Server) redisFault(q redis.Intercepted) redis.Fault {
 	s.broker.Lock()
 	defer s.broker.Unlock()
-	f := s.takeFault(reachesRedis, []string{q.Client.ID, q.Name}, func(f *fault) bool {
+	f, _ := s.takeFault(reachesRedis, []string{q.Client.ID, q.Name}, func(f *fault) bool {
 		if f.Verb == "" && !q.UsesKeys || f.Verb != "" && !strings.EqualFold(f.Verb, q.Verb) {
 			return false
 		}
@@ -236,28 +275,13 @@ func (s *Server) redisFault(q redis.Intercepted) redis.Fault {
 		}
 		return f.Key == ""
 	})
-	if f == nil {
-		return redis.Fault{}
-	}
-	r := f.Request
+	return redisAction(f.request)
+}
+
+// redisAction returns what a Redis command knows of an Action.
+func redisAction(a Action) redis.Fault {
 	return redis.Fault{
-		Drop: r.Drop, DropReply: r.DropReply, Duplicate: r.Duplicate, Cut: r.Cut, CutAfter: r.CutAfter, CutBytes: r.CutBytes,
-		Error: r.Error, Delay: r.Delay, DelayReply: r.DelayReply, Stall: r.Stall,
-	}
-}
-
-// reorder keeps a notification to a client until another one was sent to it.
-func (s *Server) reorder(clientID string, size int, send func()) {
-	if s.late == nil {
-		s.late = make(map[string]func())
-	}
-	s.late[clientID] = func() { s.sendInOrder(clientID, size, send) }
-}
-
-// sendLate sends the notification that reorder has kept for a client, if there is one.
-func (s *Server) sendLate(clientID string) {
-	if send := s.late[clientID]; send != nil {
-		delete(s.late, clientID)
-		send()
+		Drop: a.Drop, DropReply: a.DropReply, Duplicate: a.Duplicate, Cut: a.Cut, CutAfter: a.CutAfter, CutBytes: a.CutBytes,
+		Error: a.Error, Delay: a.Delay, DelayReply: a.DelayReply, Stall: a.Stall,
 	}
 }

@@ -1,8 +1,12 @@
 package emulator_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"log"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,11 +27,11 @@ func fired(s *emulator.Server) (counts []int) {
 
 func addFault(t *testing.T, s *emulator.Server, f emulator.Fault) int {
 	t.Helper()
-	id, err := s.AddFault(f)
+	added, err := s.AddFault(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return added.ID
 }
 
 // TestFaults: what each fault of a request does to an MQTT client, and that it happens once, to the request that fits.
@@ -35,30 +39,31 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	const hour = time.Hour
 	for name, tt := range map[string]struct {
-		action emulator.Action
+		fault  emulator.Fault
 		want   []string // packets after SET k 1
 		ended  bool     // then the connection ends
 		late   []string // packets after an hour
 		stored bool
 	}{
-		"drop":         {emulator.Action{Drop: true}, []string{"PUBACK 0x00"}, false, nil, false},
-		"drop reply":   {emulator.Action{DropReply: true}, []string{"PUBACK 0x00"}, false, nil, true},
-		"cut":          {emulator.Action{Cut: true}, nil, true, nil, false},
-		"cut after":    {emulator.Action{CutAfter: true}, nil, true, nil, true},
-		"cut bytes":    {emulator.Action{CutBytes: 1}, nil, true, nil, true},
-		"after PUBACK": {emulator.Action{CutBytes: 5}, []string{"PUBACK 0x00"}, true, nil, true},
-		"delay":        {emulator.Action{Delay: hour}, []string{"PUBACK 0x00"}, false, []string{"reply +OK"}, true},
-		"delay reply":  {emulator.Action{DelayReply: hour}, []string{"PUBACK 0x00"}, false, []string{"reply +OK"}, true},
-		"twice":        {emulator.Action{Duplicate: true}, []string{"PUBACK 0x00", "reply +OK", "reply +OK"}, false, nil, true},
-		"an error":     {emulator.Action{Error: "quota"}, []string{"PUBACK 0x00", "reply -ERR the quota has been exceeded"}, false, nil, false},
-		"a text":       {emulator.Action{Error: "out of luck"}, []string{"PUBACK 0x00", "reply -ERR out of luck"}, false, nil, false},
-		"PUBACK":       {emulator.Action{Refuse: 0x97}, []string{"PUBACK 0x97"}, false, nil, false},
-		"DISCONNECT":   {emulator.Action{Disconnect: 0x8B}, []string{"DISCONNECT 0x8b"}, true, nil, false},
+		"drop":         {emulator.Fault{Drop: "request"}, []string{"PUBACK 0x00"}, false, nil, false},
+		"drop reply":   {emulator.Fault{Drop: "reply"}, []string{"PUBACK 0x00"}, false, nil, true},
+		"cut":          {emulator.Fault{Cut: "before"}, nil, true, nil, false},
+		"cut after":    {emulator.Fault{Cut: "after"}, nil, true, nil, true},
+		"cut bytes":    {emulator.Fault{CutBytes: 1}, nil, true, nil, true},
+		"after PUBACK": {emulator.Fault{CutBytes: 5}, []string{"PUBACK 0x00"}, true, nil, true},
+		"delay":        {emulator.Fault{Delay: "1h"}, []string{"PUBACK 0x00"}, false, []string{"reply +OK"}, true},
+		"delay reply":  {emulator.Fault{DelayReply: "1h"}, []string{"PUBACK 0x00"}, false, []string{"reply +OK"}, true},
+		"twice":        {emulator.Fault{Repeat: "reply"}, []string{"PUBACK 0x00", "reply +OK", "reply +OK"}, false, nil, true},
+		"an error":     {emulator.Fault{Error: "quota"}, []string{"PUBACK 0x00", "reply -ERR the quota has been exceeded"}, false, nil, false},
+		"a text":       {emulator.Fault{Error: "out of luck"}, []string{"PUBACK 0x00", "reply -ERR out of luck"}, false, nil, false},
+		"PUBACK":       {emulator.Fault{Puback: "0x97"}, []string{"PUBACK 0x97"}, false, nil, false},
+		"DISCONNECT":   {emulator.Fault{Disconnect: "0x8B"}, []string{"DISCONNECT 0x8b"}, true, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := emulator.Start(t)
-			addFault(t, s, emulator.Fault{Verb: "set", Key: "k*", Client: "c", Request: tt.action})
+			tt.fault.Verb, tt.fault.Key, tt.fault.Client, tt.fault.Count = "set", "k*", "c", 1
+			addFault(t, s, tt.fault)
 			other, c := connect(t, s, "other"), connect(t, s, "c")
 			other.do("SET k 0", "+OK")
 			c.do("GET k", "$1\r\n0")
@@ -84,7 +89,7 @@ func TestFaults(t *testing.T) {
 			if !tt.ended {
 				c.do("SET k 2", "+OK")
 			}
-			if f := s.Faults(); len(f) != 1 || f[0].Fired != 1 || !f[0].Over() || f[0].ID != 1 {
+			if f := s.Faults(); len(f) != 1 || f[0].Fired != 1 || !f[0].Over || f[0].ID != 1 {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -95,14 +100,14 @@ func TestFaults(t *testing.T) {
 func TestFaultStall(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
-	addFault(t, s, emulator.Fault{Request: emulator.Action{Stall: time.Hour}})
+	addFault(t, s, emulator.Fault{Count: 1, Stall: "1h"})
 	c, other := connect(t, s, "c"), connect(t, s, "other")
 	c.do("SET k 1", "+OK")
 	c.ask("SET k 2")
 	other.do("GET k", "$1\r\n1")
 	s.FastForward(time.Hour)
 	c.expect("PUBACK 0x00", "reply +OK")
-	addFault(t, s, emulator.Fault{Client: "c", Request: emulator.Action{Stall: time.Hour}})
+	addFault(t, s, emulator.Fault{Count: 1, Client: "c", Stall: "1h"})
 	c.do("SET k 3", "+OK")
 	s.DropAll() // also while the broker does not read
 	c.ended()
@@ -123,20 +128,21 @@ func TestFaultNotification(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		of := func(n emulator.NotificationAction) {
+		of := func(f emulator.Fault) {
 			t.Helper()
-			addFault(t, s, emulator.Fault{Key: "k", Client: "c", Notification: n})
+			f.Key, f.Client, f.Count = "k", "c", 1
+			addFault(t, s, f)
 		}
-		of(emulator.NotificationAction{Drop: true})
+		of(emulator.Fault{Drop: "notification"})
 		set("j", "0")
 		set("k", "1")
 		set("k", "2")
-		of(emulator.NotificationAction{Duplicate: true})
+		of(emulator.Fault{Repeat: "notification"})
 		set("k", "3")
-		of(emulator.NotificationAction{Reorder: true})
+		of(emulator.Fault{Reorder: "notification"})
 		set("k", "4")
 		set("j", "5")
-		of(emulator.NotificationAction{Delay: time.Hour})
+		of(emulator.Fault{DelayNotification: "1h"})
 		set("k", "6")
 		set("k", "7")
 		s.FastForward(time.Hour)
@@ -152,7 +158,7 @@ func TestFaultNotification(t *testing.T) {
 func TestFaultConnack(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
-	addFault(t, s, emulator.Fault{Client: "c", Count: 2, Connack: 0x97})
+	addFault(t, s, emulator.Fault{Client: "c", Count: 2, Connack: "0x97"})
 	if code := dial(t, s, "other").hello().ReasonCode; code != 0 {
 		t.Errorf("another client: 0x%02x", code)
 	}
@@ -168,29 +174,30 @@ func TestFaultRedis(t *testing.T) {
 	t.Parallel()
 	const hour = time.Hour
 	for name, tt := range map[string]struct {
-		action  emulator.Action
+		fault   emulator.Fault
 		reply   string // to SET k 1, then ECHO x; empty = none
 		ended   bool
 		delayed bool // the reply comes after an hour
 		stored  bool
 	}{
-		"drop":        {emulator.Action{Drop: true}, "$1\r\nx\r\n", false, false, false},
-		"drop reply":  {emulator.Action{DropReply: true}, "$1\r\nx\r\n", false, false, true},
-		"cut":         {emulator.Action{Cut: true}, "", true, false, false},
-		"cut after":   {emulator.Action{CutAfter: true}, "", true, false, true},
-		"cut bytes":   {emulator.Action{CutBytes: 2}, "+O", true, false, true},
-		"delay":       {emulator.Action{Delay: hour}, "+OK\r\n$1\r\nx\r\n", false, true, true},
-		"delay reply": {emulator.Action{DelayReply: hour}, "+OK\r\n$1\r\nx\r\n", false, true, true},
-		"stall":       {emulator.Action{Stall: hour}, "+OK\r\n$1\r\nx\r\n", false, true, true},
-		"twice":       {emulator.Action{Duplicate: true}, "+OK\r\n+OK\r\n$1\r\nx\r\n", false, false, true},
-		"an error":    {emulator.Action{Error: "quota"}, "-ERR the quota has been exceeded\r\n$1\r\nx\r\n", false, false, false},
+		"drop":        {emulator.Fault{Drop: "request"}, "$1\r\nx\r\n", false, false, false},
+		"drop reply":  {emulator.Fault{Drop: "reply"}, "$1\r\nx\r\n", false, false, true},
+		"cut":         {emulator.Fault{Cut: "before"}, "", true, false, false},
+		"cut after":   {emulator.Fault{Cut: "after"}, "", true, false, true},
+		"cut bytes":   {emulator.Fault{CutBytes: 2}, "+O", true, false, true},
+		"delay":       {emulator.Fault{Delay: "1h"}, "+OK\r\n$1\r\nx\r\n", false, true, true},
+		"delay reply": {emulator.Fault{DelayReply: "1h"}, "+OK\r\n$1\r\nx\r\n", false, true, true},
+		"stall":       {emulator.Fault{Stall: "1h"}, "+OK\r\n$1\r\nx\r\n", false, true, true},
+		"twice":       {emulator.Fault{Repeat: "reply"}, "+OK\r\n+OK\r\n$1\r\nx\r\n", false, false, true},
+		"an error":    {emulator.Fault{Error: "quota"}, "-ERR the quota has been exceeded\r\n$1\r\nx\r\n", false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, other := startWithRedis(t, emulator.Options{})
 			c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 			c.Expect(t, "+OK\r\n", "CLIENT", "SETNAME", "app")
-			addFault(t, s, emulator.Fault{Key: "k", Client: "app", Request: tt.action})
+			tt.fault.Key, tt.fault.Client, tt.fault.Count = "k", "app", 1
+			addFault(t, s, tt.fault)
 			other.Expect(t, "+OK\r\n", "SET", "k", "0")
 			c.Expect(t, "+OK\r\n", "SET", "j", "0")
 			if err := c.Send("SET", "k", "1"); err != nil {
@@ -237,12 +244,12 @@ func TestFaultRedis(t *testing.T) {
 		fault   emulator.Fault
 		reaches string
 	}{
-		{emulator.Fault{Request: emulator.Action{Refuse: 0x97}}, "[mqtt]"},
-		{emulator.Fault{Notification: emulator.NotificationAction{Drop: true}}, "[mqtt]"},
-		{emulator.Fault{Connack: 0x97}, "[mqtt]"},
-		{emulator.Fault{Verb: "VDEL", Request: emulator.Action{Drop: true}}, "[mqtt]"},
-		{emulator.Fault{Verb: "incr", Request: emulator.Action{Error: "x"}}, "[redis]"},
-		{emulator.Fault{Verb: "client|id", Request: emulator.Action{Error: "y"}}, "[redis]"},
+		{emulator.Fault{Puback: "0x97", Count: 1}, "[mqtt]"},
+		{emulator.Fault{Drop: "notification"}, "[mqtt]"},
+		{emulator.Fault{Connack: "0x97"}, "[mqtt]"},
+		{emulator.Fault{Verb: "VDEL", Drop: "request"}, "[mqtt]"},
+		{emulator.Fault{Verb: "incr", Error: "x", Count: 1}, "[redis]"},
+		{emulator.Fault{Verb: "client|id", Error: "y"}, "[redis]"},
 	} {
 		id := addFault(t, s, tt.fault)
 		if got := fmt.Sprint(s.Faults()[id-1].Reaches); got != tt.reaches {
@@ -266,21 +273,21 @@ func TestFaultCount(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
-	addFault(t, s, emulator.Fault{Count: 2, Request: emulator.Action{Error: "a"}})
-	always := addFault(t, s, emulator.Fault{Count: -1, Request: emulator.Action{Error: "b"}})
+	addFault(t, s, emulator.Fault{Count: 2, Error: "a"})
+	addFault(t, s, emulator.Fault{Error: "b"})
 	for _, want := range []string{"a", "a", "b", "b", "b"} {
 		c.do("GET k", "-ERR "+want)
 	}
-	if !s.RemoveFault(always) || s.RemoveFault(always) {
-		t.Error("a fault is removed once")
+	if got := fmt.Sprint(fired(s)); got != "[2 3]" {
+		t.Error(got)
 	}
+	s.RemoveFaults()
 	c.do("GET k", "$-1")
-	for range 2 * emulator.MaxFaults { // those that are over make room
-		addFault(t, s, emulator.Fault{Request: emulator.Action{Error: "c"}})
-		c.do("GET k", "-ERR c")
+	for range emulator.MaxFaults {
+		addFault(t, s, emulator.Fault{Error: "c"})
 	}
-	if n := len(s.Faults()); n != emulator.MaxFaults {
-		t.Errorf("%d faults", n)
+	if _, err := s.AddFault(emulator.Fault{Error: "d"}); err == nil {
+		t.Error("there is no limit")
 	}
 }
 
@@ -309,9 +316,19 @@ func TestReset(t *testing.T) {
 		c.ask("SET k 1")
 		c.expect("PUBACK 0x00", "notify 6B SET VALUE 1", "reply +OK")
 		redis.Do(t, "CONFIG", "SET", "notify-keyspace-events", "KEA")
-		addFault(t, s, emulator.Fault{Key: "k", Count: -1, Request: emulator.Action{DelayReply: time.Hour}})
-		c.ask("GET k")
-		c.expect("PUBACK 0x00")
+		addFault(t, s, emulator.Fault{Key: "delayed", Count: 1, Delay: "10h"})
+		addFault(t, s, emulator.Fault{Key: "stalled", Count: 1, Stall: "10h"})
+		slow := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		if err := slow.Send("SET", "delayed", "x"); err != nil {
+			t.Fatal(err)
+		}
+		c.do("GET stalled", "$-1")
+		for fired(s)[0] == 0 {
+		}
+		addFault(t, s, emulator.Fault{Key: "k", DelayReply: "1h"})
+		other := connect(t, s, "other")
+		other.ask("GET k")
+		other.expect("PUBACK 0x00")
 		await(t, s, func(st emulator.State) bool { return st.Delayed == 1 })
 		kept := s.Kept()
 
@@ -319,6 +336,7 @@ func TestReset(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.expect("notify 6B DELETE")
+		slow.Expect(t, "$1\r\nx\r\n", "ECHO", "x") // the delayed SET is lost
 		if keys, ahead := strings.Join(s.Keys(), " "), time.Until(s.Now()); keys != "seed" || ahead > time.Second || len(s.Faults()) > 0 {
 			t.Errorf("keys %s, clock %v ahead, %v", keys, ahead, s.Faults())
 		}
@@ -382,14 +400,14 @@ func TestAgeKeys(t *testing.T) {
 	set("SET b v PX 30000", "62")
 	set("SET z v", "7A")
 	redis.Expect(t, "+OK\r\n", "SET", "hour", "v", "EX", "3600")
-	if n := s.AgeKeys(29 * time.Second); n != 0 {
+	if n := s.AgeKeys(29*time.Second, nil); n != 0 {
 		t.Errorf("%d keys expired too early", n)
 	}
-	if n := s.AgeKeys(40 * time.Second); n != 2 {
+	if n := s.AgeKeys(40*time.Second, nil); n != 2 {
 		t.Errorf("%d keys expired, want 2", n)
 	}
 	c.expect("notify 62 DELETE", "notify 61 DELETE")
-	if n := s.AgeKeys(50 * time.Minute); n != 0 {
+	if n := s.AgeKeys(50*time.Minute, nil); n != 0 {
 		t.Errorf("%d keys expired too early", n)
 	}
 	if ttl := redis.Do(t, "TTL", "hour"); len(ttl) != len(":529\r\n") || ttl > ":531\r\n" {
@@ -407,10 +425,10 @@ func TestAgeKeys(t *testing.T) {
 	if e, _ := s.Get("hour"); time.Until(e.Expires) > 10*time.Minute {
 		t.Errorf("the file has lost that it expires soon: %v", e.Expires)
 	}
-	if n := s.ExpireKeys(func(key string, left time.Duration) bool { return key != "hour" || left > 10*time.Minute }); n != 0 {
+	if n := s.AgeKeys(math.MaxInt64, func(key string, left time.Duration) bool { return key != "hour" || left > 10*time.Minute }); n != 0 {
 		t.Errorf("%d keys expired that did not match, or never expire", n)
 	}
-	if n := s.ExpireKeys(func(string, time.Duration) bool { return true }); n != 1 || strings.Join(s.Keys(), "") != "az" {
+	if n := s.AgeKeys(math.MaxInt64, nil); n != 1 || strings.Join(s.Keys(), "") != "az" {
 		t.Errorf("%d keys expired, %q are left", n, s.Keys())
 	}
 }
@@ -442,4 +460,54 @@ func TestLoadAgain(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	connect(t, s, "c").do("SET k 4", "-ERR not authorized")
+}
+
+// FuzzFault: a fault that is accepted means the same when its JSON is sent again.
+func FuzzFault(f *testing.F) {
+	for _, text := range []string{
+		`{"verb": "set", "key": "a[0-9]*", "client": "c", "count": 2, "drop": "reply", "delay": "5s", "cut_bytes": 3}`,
+		`{"drop": "notification", "repeat": "notification", "delay_notification": "1ms"}`, `{"connack": "0x97"}`, `{"puback": "151"}`,
+		`{"error": "quota", "stall": "1h"}`, `{"verb": "config|get", "cut": "after"}`, `{"count": -1, "disconnect": "0x8B"}`,
+	} {
+		f.Add(text)
+	}
+	s := emulator.Start(f, emulator.Options{Redis: "127.0.0.1:0"})
+	f.Fuzz(func(t *testing.T, text string) {
+		var first, second emulator.Fault
+		if json.Unmarshal([]byte(text), &first) != nil {
+			return
+		}
+		defer s.RemoveFaults()
+		added, err := s.AddFault(first)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(added.Fault)
+		if err == nil {
+			err = json.Unmarshal(again, &second)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := s.AddFault(second); err != nil || other.Fault != added.Fault || !slices.Equal(other.Reaches, added.Reaches) {
+			t.Errorf("%s: %+v, and then %+v, %v", text, added, other, err)
+		}
+	})
+}
+
+// A test of what an application does when the store is full.
+func ExampleServer_AddFault() {
+	store, err := emulator.New(emulator.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	if _, err := store.AddFault(emulator.Fault{Verb: "SET", Key: "lease*", Count: 1, Error: "quota"}); err != nil {
+		log.Fatal(err)
+	}
+	// … the application sets a key
+	for _, f := range store.Faults() {
+		fmt.Println(f.Verb, f.Error, f.Fired, f.Over)
+	}
+	// Output: SET quota 0 false
 }

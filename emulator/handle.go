@@ -332,7 +332,7 @@ func (s *Server) divert(n *note, m message) bool {
 	size += len(topic)
 	switch {
 	case action.Reorder:
-		s.reorder(c.ID, size, send)
+		s.late[c.ID] = func() { s.sendInOrder(c.ID, size, send) }
 		return true
 	case action.Delay <= 0:
 		s.sendInOrder(c.ID, size, send)
@@ -351,7 +351,10 @@ func (s *Server) sendNotification(c *broker.Client, topic string, m broker.Messa
 		return
 	}
 	s.counts.Notifications++
-	s.sendLate(c.ID)
+	if late := s.late[c.ID]; late != nil {
+		delete(s.late, c.ID)
+		late()
+	}
 }
 
 func (s *Server) contentType() string {

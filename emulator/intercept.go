@@ -13,7 +13,7 @@ type Action struct {
 	Refuse     byte   // send PUBACK with this reason code, 0x80 or more, or 0x10: no matching subscribers
 	Disconnect byte   // send DISCONNECT with this reason code
 	Cut        bool   // close the connection, without PUBACK
-	Error      string // answer with this error of the store: a text, or a kind such as quota, as client.ErrorKind names them
+	Error      string // answer with an error of the store that has this text
 
 	// What to do after processing the request.
 	CutAfter  bool // close the connection, without PUBACK or reply

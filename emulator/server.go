@@ -132,9 +132,8 @@ type Server struct {
 	reauth    func(clientID string, token []byte) byte
 	counts    State
 	delayed   map[*broker.Timer]int // what after has scheduled, with its memory in bytes
-	late      map[string]func()     // sends a notification after the next one, by client id, see reorder
+	late      map[string]func()     // sends a notification that must follow the next one, by client id
 	faults    []*fault
-	added     int     // number of faults so far
 	policy    *Policy // nil = all clients may do everything
 	explained explanations
 	absent    *member // the last client that was not connected when its access to a key was judged
@@ -165,7 +164,7 @@ func start(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle(), delayed: make(map[*broker.Timer]int)}
+	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle(), delayed: make(map[*broker.Timer]int), late: make(map[string]func())}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
@@ -394,7 +393,10 @@ func (s *Server) dropDelayed() {
 	}
 	clear(s.delayed)
 	s.counts.Delayed = 0
-	s.late = nil
+	clear(s.late)
+	if s.port != nil {
+		s.port.server.EndPauses()
+	}
 }
 
 // arm sets the timer for the next key that expires.

@@ -4,8 +4,8 @@ import "time"
 
 // Reset brings the broker back to its state at the start: the clock is the real time plus Options.Skew, and the
 // retained messages, the messages that wait to be sent and the sessions whose clients are away are gone, without their
-// wills. The connected clients keep their connections, subscriptions and wills, and get the rest of what was sent to
-// them. Reset requires the lock.
+// wills. The connected clients keep their connections, subscriptions and wills, get the rest of what was sent to them, and are
+// read again, see [Client.StallReads]. Reset requires the lock.
 func (b *Broker) Reset() {
 	var topics []string
 	b.tree.collect("#", false, func(n *node) {
@@ -26,6 +26,9 @@ func (b *Broker) Reset() {
 		}
 		s.setWill(nil)
 		b.removeSession(s)
+	}
+	for c := range b.clients {
+		c.resumeReads()
 	}
 	b.readTime = time.Time{}
 	b.timers.forward, b.timers.armed = b.opts.Skew, time.Time{}

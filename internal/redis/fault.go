@@ -48,12 +48,12 @@ func (c *conn) dispatchFaulty(decide func(Intercepted) Fault, args [][]byte) {
 		return
 	}
 	c.flush() // what came before is not held up
-	c.pause(f.Delay)
+	goOn := c.pause(f.Delay)
 	if f.DropReply || f.CutAfter {
 		c.mute()
 	}
 	switch {
-	case c.out.closed.Load(), f.Drop, f.Cut:
+	case !goOn, f.Drop, f.Cut:
 	case f.Error != "":
 		c.fail(&Error{Text: f.Error})
 		c.observe(cmd, args, time.Time{})
@@ -61,7 +61,9 @@ func (c *conn) dispatchFaulty(decide func(Intercepted) Fault, args [][]byte) {
 		c.dispatch(args)
 	}
 	c.release()
-	c.pause(f.DelayReply)
+	if !c.pause(f.DelayReply) {
+		c.w = c.w[:min(c.mark, len(c.w))]
+	}
 	if f.Duplicate {
 		c.w = append(c.w, c.w[min(c.mark, len(c.w)):]...)
 	}
@@ -78,11 +80,13 @@ func (c *conn) dispatchFaulty(decide func(Intercepted) Fault, args [][]byte) {
 	}
 }
 
-// pause waits for a time on the store's clock, or until the connection is closed. The Local is not locked.
-func (c *conn) pause(d time.Duration) {
+// pause waits for a time on the store's clock. It returns false if the connection is closed, or EndPauses was called,
+// before. The Local is not locked.
+func (c *conn) pause(d time.Duration) bool {
 	if d <= 0 {
-		return
+		return !c.out.closed.Load()
 	}
+	ended := c.s.pausesEnded.Load()
 	o, over := c.out, false
 	c.s.local.Lock()
 	now := c.time()
@@ -96,8 +100,22 @@ func (c *conn) pause(d time.Duration) {
 	defer cancel()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !over && !o.closed.Load() {
+	for !over && !o.closed.Load() && c.s.pausesEnded.Load() == ended {
 		o.wake.Wait()
+	}
+	return over && !o.closed.Load()
+}
+
+// EndPauses ends all delays: the delayed commands do not run, and the delayed replies are lost.
+func (s *Server) EndPauses() {
+	s.pausesEnded.Add(1)
+	s.mu.Lock()
+	conns := s.clients(anyClient)
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.out.mu.Lock()
+		c.out.wake.Broadcast()
+		c.out.mu.Unlock()
 	}
 }
 

@@ -101,6 +101,7 @@ type Server struct {
 	runID   string
 
 	intercept   atomic.Pointer[func(Intercepted) Fault] // nil = not called
+	pausesEnded atomic.Int64                            // number of calls of EndPauses
 	flags       atomic.Uint32                           // current value of notify-keyspace-events, a class
 	commands    atomic.Int64                            // commands so far; CONFIG RESETSTAT resets all three counters
 	connections atomic.Int64                            // connections accepted so far

@@ -38,15 +38,14 @@ func (s *Store) ExpireSome() (more bool) {
 	return true
 }
 
-// Hasten lets keys expire earlier, each by what by returns for it and the time that it has left; 0 or less is ignored.
+// Hasten lets keys expire earlier by d, if match returns true for them and the time that they have left; nil = all.
 // [Store.Expire] then removes the due ones, whose number Hasten returns. It calls kept for each key that the caller
 // keeps, see Options.Keep, with its new state.
-func (s *Store) Hasten(by func(key []byte, left time.Duration) time.Duration, kept func(*Change)) (due int) {
+func (s *Store) Hasten(d time.Duration, match func(key string, left time.Duration) bool, kept func(*Change)) (due int) {
 	s.readClock()
 	for _, at := range s.index.expiries.Items() {
 		e := s.index.entry(at.ref)
-		d := by(e.Key(), e.Expires().Sub(s.now))
-		if d <= 0 || e.due(s.micros) {
+		if e.due(s.micros) || match != nil && !match(string(e.Key()), e.Expires().Sub(s.now)) {
 			continue
 		}
 		s.index.hasten(at.ref, max(1, at.at-d.Microseconds()))

@@ -283,7 +283,7 @@ func TestControlLoop(t *testing.T) {
 func TestControlExpire(t *testing.T) {
 	t.Parallel()
 	s := steer(t)
-	for key, ttl := range map[string]time.Duration{"a1": time.Minute, "a2": time.Hour, "b": time.Hour, "c": 0} {
+	for key, ttl := range map[string]time.Duration{"a1": time.Minute, "a2": time.Hour, "b": time.Hour, "c": 0, "\xff": time.Second} {
 		e := emulator.Entry{}
 		if ttl > 0 {
 			e.Expires = s.store.Now().Add(ttl)
@@ -293,6 +293,7 @@ func TestControlExpire(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ body, left string }{
+		{`{"by": "1s"}`, "a1 a2 b c"},
 		{`{"key": "c"}`, "a1 a2 b c"}, // never expires
 		{`{"within": "2m", "key": "b"}`, "a1 a2 b c"},
 		{`{"within": "2m"}`, "a2 b c"},
@@ -410,12 +411,12 @@ func TestControlRefuses(t *testing.T) {
 		`POST /faults {"verb": "FROB", "drop": "reply"}`:                             "verb: \"FROB\": neither a verb of the store nor a command",
 		`POST /faults {"verb": "INCR", "drop": "reply"}`:                             "verb: INCR: no port here",
 		`POST /faults {"connack": "0x97", "verb": "SET"}`:                            "verb: only a fault of requests",
-		`POST /faults {"connack": "5"}`:                                              "connack: 0x05: expected a reason code of 0x80",
+		`POST /faults {"connack": "5"}`:                                              "connack: \"5\": expected a reason code of 0x80",
 		`POST /faults {"puback": "quota"}`:                                           "puback: \"quota\": expected a reason code",
 		`POST /faults {"puback": "0x97", "drop": "notification"}`:                    "only one of",
 		`POST /faults {"cut_bytes": -1}`:                                             "cut_bytes: must not be negative",
-		`POST /faults {"stall": "0s"}`:                                               "stall: \"0s\": expected more than 0",
-		`POST /expire {"by": "1s", "key": "a"}`:                                      "by: lets all keys expire earlier",
+		`POST /faults {"stall": "0s"}`:                                               "stall: \"0s\": expected a duration",
+		`POST /expire {"by": "1s", "within": "1s"}`:                                  "by, within: ",
 		`POST /expire {"key": "a["}`:                                                 "key: \"a[\": not a pattern",
 		`POST /expire {"within": "x"}`:                                               "within: ",
 		`POST /stores {"name": "a b"}`:                                               "name: \"a b\": expected",
@@ -468,7 +469,7 @@ func TestControlRefuses(t *testing.T) {
 	for range emulator.MaxFaults {
 		s.do(`POST /faults {"drop": "reply"}`)
 	}
-	if status, answer := s.ask(`POST /faults {"drop": "reply"}`, nil); status != 400 || !strings.Contains(answer, "1000 faults are waiting") {
+	if status, answer := s.ask(`POST /faults {"drop": "reply"}`, nil); status != 400 || !strings.Contains(answer, "there are 1000 faults") {
 		t.Errorf("one fault more: %d, %q", status, answer)
 	}
 	if _, _, err := startControl(s.store, "0.0.0.0:0", false, nil); !isA[*fault.UsageError](err) {

@@ -35,7 +35,7 @@ const maxStores = 100 // in addition to the first
 // startControl serves the control port on an address, unless it is empty, until Close is called. anybody is set if
 // clients of other machines need no login.
 func startControl(server *emulator.Server, address string, anybody bool, open openStore) (url string, s *stores, err error) {
-	s = &stores{first: newControl(server), open: open, more: make(map[string]*control)}
+	s = &stores{first: &control{server}, open: open, more: make(map[string]*control)}
 	if address == "" {
 		return "", s, nil
 	}
@@ -91,7 +91,9 @@ func (s *stores) stored() int {
 
 func (s *stores) routes() http.Handler {
 	mux := s.first.routes()
-	mux.HandleFunc("POST /stores", s.add)
+	mux.HandleFunc("POST /stores", func(w http.ResponseWriter, r *http.Request) {
+		handle(newStore{}, func(b newStore) (any, error) { return s.add(b, r.Host) })(w, r)
+	})
 	mux.HandleFunc("GET /stores", s.list)
 	mux.HandleFunc("DELETE /stores/{name}", s.remove)
 	mux.HandleFunc("/stores/{name}/", func(w http.ResponseWriter, r *http.Request) {
@@ -116,45 +118,39 @@ type listedStore struct {
 	ControlURL string `json:"control_url"`
 }
 
-func listing(name string, server *emulator.Server, r *http.Request) listedStore {
-	return listedStore{name, server.URL(), server.RedisURL(), "http://" + r.Host + "/stores/" + name}
+func listing(name string, server *emulator.Server, host string) listedStore {
+	return listedStore{name, server.URL(), server.RedisURL(), "http://" + host + "/stores/" + name}
 }
 
-func (s *stores) add(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Name, Listen, Redis string }
-	if !read(w, r, &body) {
-		return
-	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(body.Name) {
-		refuse(w, fmt.Errorf("name: %.70q: expected up to 64 letters, digits, _ and -", body.Name))
-		return
-	}
-	var server *emulator.Server
-	var err error
+// A newStore is the body of POST /stores.
+type newStore struct{ Name, Listen, Redis string }
+
+var storeName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (s *stores) add(b newStore, host string) (any, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case s.more[body.Name] != nil:
-		err = fmt.Errorf("name: a store is named %q", body.Name)
+	case !storeName.MatchString(b.Name):
+		return nil, fmt.Errorf("name: %.70q: expected up to 64 letters, digits, _ and -", b.Name)
+	case s.more[b.Name] != nil:
+		return nil, fmt.Errorf("name: a store is named %q", b.Name)
 	case len(s.more) >= maxStores:
-		err = fmt.Errorf("there are %d stores: delete some first", maxStores)
-	default:
-		if server, err = s.open(body.Listen, body.Redis); err == nil {
-			s.more[body.Name] = newControl(server)
-		}
+		return nil, fmt.Errorf("there are %d stores: delete some first", maxStores)
 	}
-	s.mu.Unlock() // before the answer, which waits for the client
+	server, err := s.open(b.Listen, b.Redis)
 	if err != nil {
-		refuse(w, err)
-		return
+		return nil, err
 	}
-	answer(w, listing(body.Name, server, r))
+	s.more[b.Name] = &control{server}
+	return listing(b.Name, server, host), nil
 }
 
 func (s *stores) list(w http.ResponseWriter, r *http.Request) {
 	all := []listedStore{}
 	s.mu.Lock()
 	for name, c := range s.more {
-		all = append(all, listing(name, c.server, r))
+		all = append(all, listing(name, c.server, r.Host))
 	}
 	s.mu.Unlock()
 	answer(w, all)
