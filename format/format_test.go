@@ -129,8 +129,8 @@ func samples() map[string][]Result {
 		"policy": {
 			CheckFinding{File: "checks.yaml", Line: 3, Column: 12, Message: "unknown field"},
 			CheckFinding{File: hostile, Message: hostile},
-			PolicyFinding{File: "authz.yaml", Line: 7, Severity: "error", Message: `topic "a*"`, Hint: "+ for one level"},
-			PolicyFinding{File: hostile, Line: 1, Severity: "info", Message: hostile},
+			PolicyFinding{ID: "SS009", File: "authz.yaml", Line: 7, Severity: "error", Message: `topic "a*"`, Hint: "+ for one level"},
+			PolicyFinding{ID: "SS001", File: hostile, Line: 1, Severity: "info", Message: hostile},
 			PolicyAnswer{User: "ann", Client: "c", Attributes: []string{"site=a"}, Method: "Read", On: "k", Allowed: true, Where: "authz.yaml:7 rules[0].stateStoreResources[0]", Entry: "ReadWrite k*", Assumes: []string{"something"}},
 			PolicyAnswer{Method: "Connect", Lacks: "no rule names this client"},
 			PolicyAnswer{User: hostile, Method: "Publish", On: hostile, Where: hostile, Lacks: hostile},

@@ -34,7 +34,7 @@ func Ops() []Op {
 		{Name: "dataset_summary", By: "dataset diff", Fields: "key on equal added removed changed reordered", Stderr: true},
 		{Name: "dataset_match", By: "dataset match", Fields: "key message found line record"},
 		{Name: "dataset_finding", By: "dataset check", Fields: "file line message hint"},
-		{Name: "policy_finding", By: "policy check", Fields: "file line severity message hint"},
+		{Name: "policy_finding", By: "policy check", Fields: "id file line severity message hint"},
 		{Name: "policy_can", By: "policy can", Fields: "user client attributes method key topic allowed where entry lacks assumes"},
 		{Name: "policy_table", By: "policy table", Fields: "who method on type where never"},
 		{Name: "policy_diff", By: "policy diff", Fields: "change user client attributes method key topic entry where"},

@@ -4,6 +4,7 @@ import "strings"
 
 // PolicyFinding is a mistake that `policy check` found in a file.
 type PolicyFinding struct {
+	ID       string `json:"id"` // of its kind, such as SS014
 	File     string `json:"file"`
 	Line     int    `json:"line"`
 	Severity string `json:"severity"` // info, warning or error
@@ -18,7 +19,7 @@ func (f PolicyFinding) human(w *writer) {
 	if severity == "error" {
 		severity = w.fail.Sprint(severity)
 	}
-	w.printf("%s: %s: %s", Location(f.File, f.Line, 0), severity, printable(f.Message))
+	w.printf("%s: %s: %s: %s", Location(f.File, f.Line, 0), severity, f.ID, printable(f.Message))
 	if f.Hint != "" {
 		w.printf("; %s", printable(f.Hint))
 	}

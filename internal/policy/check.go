@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,70 +11,113 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Obsolete topics of the state store (protocol.md 1.1).
-var obsolete = []string{"$services/statestore/", "$store/", "statestore/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"}
-
-// Check returns the mistakes in the policy, in the order of their lines: those of Findings, and rules
-// that do something else than they seem to. It checks each resource by itself, because a port of the
-// broker has one.
-func (p *Policy) Check() []Finding {
-	c := checker{policy: p, all: slices.Clone(p.Findings)}
-	for i := range p.Resources {
-		c.resource(i)
-	}
-	slices.SortStableFunc(c.all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-	})
-	return slices.Compact(c.all)
-}
-
-type checker struct {
-	policy *Policy
-	all    []Finding
-	file   string
-	rules  []*Rule // of one resource
-
-	exact map[string]*Rule  // the first rule with this alternative and this entry
-	wild  map[string][]held // the entries that may cover others, by alternative and method
-	loose []alternative     // those that may connect with any client id
-	free  map[string]bool   // the keys of loose
-	seen  map[string]bool   // alternatives whose way to the store was checked
-	open  map[int][]*way    // by step, the ways that have it
-	idle  map[*Rule]bool    // rules that add nothing
-	lacks []lack            // what they lack
-
-	unused string // see suffix
-}
-
-// whoever stands for the alternatives in the message of a lack.
-const whoever = "\x00"
-
-// A lack is a finding about one or more alternatives.
-type lack struct {
-	who []string
-	Finding
-}
-
-func (c *checker) lack(who alternative, line int, severity Severity, hint, message string) {
-	for i, l := range c.lacks {
-		if l.Line == line && l.Message == message {
-			c.lacks[i].who = append(l.who, who.key())
-			return
+// Check returns the mistakes in the policy, in the order of their lines: those of Findings, journeys of
+// clients that break although other rights show that they are meant, and journeys that reach what belongs to
+// other clients. The rules themselves decide about each journey, and a mend is tried before it is reported. Check
+// judges each resource by itself, because a port of the broker has one. Once ctx is done, findings are missing.
+func (p *Policy) Check(ctx context.Context) []Finding {
+	all := slices.Clone(p.Findings)
+	rules := make([][]*Rule, len(p.Resources))
+	for _, r := range p.Rules {
+		if r.Resource >= 0 {
+			rules[r.Resource] = append(rules[r.Resource], r)
 		}
 	}
-	c.lacks = append(c.lacks, lack{[]string{who.key()}, Finding{c.file, line, severity, message, hint}})
+	for i, res := range p.Resources {
+		c := checker{ctx: ctx, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[int][]*actor), work: maxWork}
+		c.policy.indexRules()
+		c.run()
+		all = append(all, c.all...)
+	}
+	all = slices.DeleteFunc(all, func(f Finding) bool { return p.ignored[f.File].has(f) })
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return slices.CompactFunc(all, func(a, b Finding) bool { return a.File == b.File && a.Line == b.Line && a.Message == b.Message })
 }
 
-type held struct {
-	rule  *Rule
-	entry *Entry
+// maxWork is the number of entries that are bound to clients until only one client of each list of rules is tried.
+const maxWork = 4 << 20
+
+type checker struct {
+	ctx    context.Context
+	file   string
+	policy *Policy // the rules of one resource
+	all    []Finding
+	unused string // see suffix
+	work   int
+
+	actors []*actor
+	open   map[int][]*actor    // by step, the actors that may do it
+	first  map[*Rule][]*actor  // the actors that a rule names
+	claims map[string][]*actor // those that may connect with a client id
+	lacks  []lack
 }
 
-func (c *checker) find(line int, severity Severity, hint, message string, args ...any) {
-	c.all = append(c.all, Finding{c.file, line, severity, fmt.Sprintf(message, args...), hint})
+// A Mend is a change of a policy that was tried: with it, what the finding says is no longer so, and nobody but the
+// principals that it names may do more.
+type Mend struct {
+	Add    *Rule    // a rule to add
+	Remove *Rule    // a rule to remove
+	Old    *Entry   // an entry to replace by New
+	New    []*Entry // the entries in place of Old
 }
 
-// An alternative is one of the ways in which a rule names principals.
+// With returns the policy with a mend.
+func (p *Policy) With(m *Mend) *Policy {
+	next := &Policy{Resources: p.Resources, Attributes: p.Attributes}
+	for _, r := range p.Rules {
+		switch {
+		case r == m.Remove:
+			continue
+		case m.Old != nil && r == m.Old.Rule:
+			changed := *r
+			changed.Entries = nil
+			for _, e := range r.Entries {
+				if e == m.Old {
+					changed.Entries = append(changed.Entries, m.New...)
+				} else {
+					changed.Entries = append(changed.Entries, e)
+				}
+			}
+			r = &changed
+		}
+		next.Rules = append(next.Rules, r)
+	}
+	if m.Add != nil {
+		next.Rules = append(next.Rules, m.Add)
+	}
+	return next
+}
+
+// changed returns a copy of an entry with another text.
+func (e *Entry) changed(text string) *Entry {
+	other := &Entry{Rule: e.Rule, Line: e.Line, Path: e.Path, Methods: e.Methods, ClientIDs: e.ClientIDs, ids: e.ids, Type: e.Type, Text: text}
+	switch {
+	case e.Methods == Connect:
+	case e.Type != "":
+		other.setKey()
+	default:
+		other.setTopic()
+	}
+	return other
+}
+
+// connecting returns a Connect like e with other client ids.
+func (e *Entry) connecting(ids ...string) *Entry {
+	other := e.changed("")
+	other.ClientIDs, other.ids = ids, newIDs(ids)
+	return other
+}
+
+// prove adds proofs to the last finding.
+func (c *checker) prove(all ...Proof) { c.all[len(c.all)-1].Proofs = all }
+
+func (c *checker) find(id string, line int, severity Severity, mend *Mend, hint, message string, args ...any) {
+	c.all = append(c.all, Finding{ID: id, File: c.file, Line: line, Severity: severity, Message: fmt.Sprintf(message, args...), Hint: hint, Mend: mend})
+}
+
+// An alternative is one of the ways in which a rule names principals, or several of them at once.
 type alternative struct {
 	user, id string
 	set      map[string]string
@@ -105,271 +149,420 @@ func (a alternative) key() string {
 	return "attributes " + attributesText(a.set)
 }
 
-// weaker returns the keys of all alternatives that hold for every principal that a holds for.
-func (a alternative) weaker() []string {
-	const most = 6 // 2^6 subsets
-	if len(a.set) > most || a.set == nil {
-		return []string{a.key()}
-	}
-	names := slices.Sorted(maps.Keys(a.set))
-	var keys []string
-	for bits := 1; bits < 1<<len(names); bits++ {
-		set := make(map[string]string)
-		for i, name := range names {
-			if bits>>i&1 == 1 {
-				set[name] = a.set[name]
-			}
-		}
-		keys = append(keys, alternative{set: set}.key())
-	}
-	return keys
-}
-
-// overlaps reports whether a principal may fit both alternatives.
-func (a alternative) overlaps(b alternative) bool {
-	if a.user != "" && b.user != "" || a.id != "" && b.id != "" {
-		return a.user == b.user && a.id == b.id
+// with returns the alternative of a client that fits two, if there can be one.
+func (a alternative) with(b alternative) (both alternative, ok bool) {
+	if a.user != "" && b.user != "" && a.user != b.user || a.id != "" && b.id != "" && a.id != b.id {
+		return both, false
 	}
 	for name, value := range a.set {
 		if other, ok := b.set[name]; ok && other != value {
-			return false
+			return both, false
 		}
 	}
-	return true
+	both = alternative{cmp.Or(a.user, b.user), cmp.Or(a.id, b.id), maps.Clone(a.set)}
+	if both.set == nil {
+		both.set = make(map[string]string)
+	}
+	maps.Copy(both.set, b.set)
+	return both, true
 }
 
-func (c *checker) resource(i int) {
-	res := c.policy.Resources[i]
-	c.file, c.rules, c.idle = res.File, nil, make(map[*Rule]bool)
-	c.exact, c.wild, c.free, c.seen, c.loose = make(map[string]*Rule), make(map[string][]held), make(map[string]bool), make(map[string]bool), nil
+// lineOf returns the line of a name in the principals of a rule.
+func (r *Rule) lineOf(a alternative) int { return cmp.Or(r.lines[a.key()], r.Line) }
+
+func (c *checker) run() {
+	c.first, c.claims = make(map[*Rule][]*actor), make(map[string][]*actor)
+	seen := make(map[string]*actor)
 	for _, r := range c.policy.Rules {
-		if r.Resource == i {
-			c.rules = append(c.rules, r)
-		}
-	}
-	for _, r := range c.rules {
-		c.collect(r)
-	}
-	one := &Policy{Rules: c.rules, Resources: []Resource{res}}
-	for _, r := range one.Rules {
-		c.principals(r)
-		c.topics(r)
-		c.tokens(r)
-		c.redundant(r)
-	}
-	c.ways()
-}
-
-// collect notes what a rule allows, for the questions about all rules.
-func (c *checker) collect(r *Rule) {
-	for _, a := range r.alternatives() {
-		key := a.key()
-		for _, e := range r.Entries {
-			if e.Methods == Connect && !bindsID(e) && !c.free[key] {
-				c.free[key], c.loose = true, append(c.loose, a)
+		for _, alt := range r.alternatives() {
+			if c.ctx.Err() != nil {
+				return
 			}
-			if e.never != "" {
-				continue
-			}
-			for _, m := range e.Methods.Each() {
-				id := key + "\x00" + entryKey(e, m)
-				if c.exact[id] == nil {
-					c.exact[id] = r
+			key := alt.key()
+			a := seen[key]
+			if a == nil {
+				a = c.newActor(r, alt)
+				seen[key] = a
+				c.actors = append(c.actors, a)
+				for step, may := range a.bare.may {
+					if may {
+						c.open[step] = append(c.open[step], a)
+					}
 				}
-				if e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*") {
-					at := key + "\x00" + m.String()
-					c.wild[at] = append(c.wild[at], held{r, e})
+				for _, client := range a.full.clients {
+					if client.may[stepConnect] {
+						c.claims[client.ClientID] = append(c.claims[client.ClientID], a)
+					}
+				}
+				if a.keys != 0 {
+					c.open[stepKeys] = append(c.open[stepKeys], a)
 				}
 			}
+			c.first[r] = append(c.first[r], a)
 		}
 	}
-}
-
-func entryKey(e *Entry, m Method) string {
-	return fmt.Sprintf("%s %s %s %q", m, e.Type, e.Text, e.ClientIDs)
-}
-
-// bindsID reports whether each client id that a Connect allows is fixed, or contains a name that the
-// login proves.
-func bindsID(e *Entry) bool {
-	for _, id := range e.ClientIDs {
-		if strings.ContainsAny(id, "*?[") && !strings.Contains(id, tokenStart+tokenUser) && !strings.Contains(id, tokenStart+tokenAttribute) {
-			return false
+	for i, a := range c.actors {
+		if c.ctx.Err() != nil {
+			return
+		}
+		if len(a.bare.may) > 0 {
+			c.journeys(a)
+		}
+		if i+1 == len(c.actors) || c.actors[i+1].rule != a.rule {
+			c.flush()
 		}
 	}
-	return len(e.ClientIDs) > 0
+	for _, r := range c.policy.Rules {
+		if c.ctx.Err() != nil {
+			return
+		}
+		c.texts(r)
+		c.isolation(r)
+		c.prefixes(r)
+	}
+	c.identities()
+	c.redundant()
 }
 
-// principals checks whom a rule is for.
-func (c *checker) principals(r *Rule) {
+// texts checks how a rule is written: whom it is for, and what another dialect would mean.
+func (c *checker) texts(r *Rule) {
 	all := r.alternatives()
 	if len(all) == 0 && r.Attributes == nil {
-		c.find(r.Line, Warning, "principals: with usernames, clientIds or attributes", "%s names no principals: it is for nobody (assumed)", r.Name)
+		c.find(idEmpty, r.Line, Warning, nil, "principals: with usernames, clientIds or attributes", "%s names no principals: it is for nobody (assumed)", r.Name)
 	}
 	if len(r.Entries) == 0 {
-		c.find(r.Line, Warning, "", "%s allows nothing", r.Name)
+		c.find(idEmpty, r.Line, Warning, nil, "", "%s allows nothing", r.Name)
 	}
-	for _, text := range slices.Concat(r.Usernames, r.ClientIDs) {
-		if strings.ContainsAny(text, "*?[{") {
-			c.find(r.Line, Warning, "attributes, or clientIds with Connect", "%q in the principals of %s is taken literally (assumed): only names without wildcards are documented", text, r.Name)
+	for _, a := range all {
+		name := cmp.Or(a.user, a.id)
+		if strings.ContainsAny(name, "*?[{") {
+			c.find(idDialect, r.lineOf(a), Warning, nil, "attributes, or clientIds with Connect", "%q in the principals of %s is taken literally (assumed): only names without wildcards are documented", name, r.Name)
+		}
+		for _, text := range append(slices.Sorted(maps.Values(a.set)), name) {
+			c.blank(r.lineOf(a), text, nil, nil)
 		}
 	}
-	if len(r.ClientIDs) == 0 || len(r.Entries) == 0 {
-		return
-	}
-	for _, a := range c.loose {
-		if !slices.ContainsFunc(all, func(b alternative) bool { return b.id != "" && (a.id == "" || a.id == b.id) }) {
-			continue
-		}
-		c.find(r.Line, Warning, "usernames or attributes; or bind ids to users: Connect with clientIds such as \"{principal.username}*\"",
-			"%s is for the client id %s, which any client of %s can take", r.Name, strings.Join(r.ClientIDs, ", "), a.who())
-		return
-	}
-}
-
-func (a alternative) who() string {
-	if a.id != "" {
-		return "this port"
-	}
-	return a.key()
-}
-
-// topics checks the texts of topics.
-func (c *checker) topics(r *Rule) {
+	lacking := make(map[string]bool) // attributes that were reported
 	for _, e := range r.Entries {
-		if e.levels == nil || e.never != "" {
-			continue
+		c.text(e)
+		for _, p := range slices.Concat(append(slices.Clone(e.levels), e.key)...) {
+			name, attribute := strings.CutPrefix(p.token, tokenAttribute)
+			if !attribute || lacking[name] || e.never != "" || slices.ContainsFunc(all, func(a alternative) bool { return a.set[name] != "" }) {
+				continue
+			}
+			lacking[name] = true
+			severity := Info // clients with attributes may have more
+			if slices.ContainsFunc(all, func(a alternative) bool { return a.set == nil }) {
+				severity = Warning
+			}
+			c.find(idAttribute, e.Line, severity, nil, "give them the attribute where they log in, or write {principal.username}",
+				"{principal.%s}: no principal of %s must have the attribute %s; for clients without it, the entry matches nothing", p.token, r.Name, name)
 		}
+	}
+}
+
+// blank reports a text with a blank at its begin or end. If it is the text of an entry, better is the entry without it.
+func (c *checker) blank(line int, text string, old, better *Entry) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == text {
+		return
+	}
+	var mend *Mend
+	if old != nil {
+		mend = &Mend{Old: old, New: []*Entry{better}}
+	}
+	c.find(idBlank, line, Warning, mend, fmt.Sprintf("write %q", trimmed), "%q begins or ends with a blank, which is a part of it", text)
+}
+
+// Obsolete topics of the state store (protocol.md 1.1).
+var obsolete = []string{"$services/statestore/", "$store/", "statestore/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"}
+
+func (c *checker) text(e *Entry) {
+	for i, id := range e.ClientIDs {
+		ids := slices.Clone(e.ClientIDs)
+		if better := dialect(id, false); better != id {
+			ids[i] = better
+			c.find(idDialect, e.idLine(i), Warning, &Mend{Old: e, New: []*Entry{e.connecting(ids...)}}, fmt.Sprintf("write %q, for %s", better, listed(e.Rule.Principals())),
+				"client id %q: only *, ? and [a-z] are wildcards", id)
+		}
+		if ids[i] = strings.TrimSpace(id); ids[i] != id {
+			c.blank(e.idLine(i), id, e, e.connecting(ids...))
+		}
+	}
+	if trimmed := strings.TrimSpace(e.Text); e.Type != Binary && trimmed != e.Text {
+		c.blank(e.Line, e.Text, e, e.changed(trimmed))
+	}
+	if e.never != "" {
+		return
+	}
+	// wider reports an entry that seems to mean more than it does.
+	wider := func(better *Entry, message string, args ...any) {
+		var mend *Mend
+		hint := ""
+		if better != nil && better.never == "" {
+			mend = &Mend{Old: e, New: []*Entry{better}}
+			hint = "write " + better.Text
+			if better.Type != e.Type {
+				hint = "keyType: Pattern"
+			}
+			hint += ", for " + listed(e.Rule.Principals())
+		}
+		c.find(idDialect, e.Line, Warning, mend, hint, message, args...)
+	}
+	switch {
+	case e.Type == String:
+		if strings.ContainsAny(e.Text, "*?") || strings.Contains(e.Text, tokenStart) {
+			pattern := *e
+			pattern.Type = Pattern
+			wider((&pattern).changed(e.Text), "String key %q is the one key of this name: patterns and tokens need keyType Pattern", e.Text)
+		}
+	case e.Type == Pattern:
+		if better := dialect(e.Text, true); better != e.Text {
+			wider(e.changed(better), "key %q: in keys, only *, ? and [a-z] are wildcards, and * includes slashes", e.Text)
+		}
+		if class := word(e.Text); class != "" {
+			c.find(idDialect, e.Line, Warning, nil, "keyType: String for the one key of this name; a ? or * for other keys", "key %q: %s stands for one character of those between the brackets", e.Text, class)
+		}
+	case e.levels != nil:
 		for _, old := range obsolete {
 			if strings.HasPrefix(e.Text, old) {
-				c.find(e.Line, Error, wire.RequestTopic, "%s: an obsolete topic of the state store, which has no effect", e.Text)
+				better := e.changed(wire.RequestTopic)
+				c.find(idObsolete, e.Line, Error, &Mend{Old: e, New: []*Entry{better}}, "write "+wire.RequestTopic, "%s: an obsolete topic of the state store, which has no effect", e.Text)
 			}
 		}
 		switch {
 		case strings.Contains(e.Text, "*"):
-			c.find(e.Line, Warning, "+ for one level, # for all below", "topic %q: * is not a wildcard in topics", e.Text)
+			levels := strings.Split(e.Text, "/")
+			for i, l := range levels {
+				if strings.Contains(l, "*") {
+					levels[i] = wildOne
+					if i == len(levels)-1 && l == "*" && i > 0 {
+						levels[i] = wildAll
+					}
+				}
+			}
+			wider(e.changed(strings.Join(levels, "/")), "topic %q: * is not a wildcard in topics", e.Text)
 		case strings.ContainsAny(e.Text, "{}") && !strings.Contains(e.Text, tokenStart):
-			c.find(e.Line, Warning, "{principal.clientId}, {principal.username} or {principal.attributes.NAME}", "topic %q: the braces are literal", e.Text)
+			var better *Entry
+			if fixed := fixTokens(e.Text); fixed != e.Text {
+				better = e.changed(fixed)
+			}
+			wider(better, "topic %q: the braces are literal: a token is {principal.clientId}, {principal.username} or {principal.attributes.NAME}", e.Text)
 		case e.Methods == Publish && strings.HasPrefix(e.Text, wire.NotifyTopics):
-			c.find(e.Line, Warning, "", "%s: only the store publishes notifications", e.Text)
+			c.find(idNotifier, e.Line, Warning, nil, "", "%s: only the store publishes notifications", e.Text)
 		}
 	}
 }
 
-// tokens checks that a rule's principals have what its tokens stand for, and cannot choose it.
-func (c *checker) tokens(r *Rule) {
-	all := r.alternatives()
-	reported := make(map[string]bool)
+// dialect returns the pattern for a text in the syntax of topics or of regular expressions, or the text.
+func dialect(text string, key bool) string {
+	better := strings.ReplaceAll(text, ".*", "*")
+	if key {
+		levels := strings.Split(better, "/")
+		for i, l := range levels {
+			if l == wildOne || l == wildAll && i == len(levels)-1 {
+				levels[i] = "*"
+			}
+		}
+		return strings.ReplaceAll(strings.Join(levels, "/"), "**", "*")
+	}
+	if prefix, found := strings.CutSuffix(better, wildAll); found {
+		better = prefix + "*"
+	} else if prefix, found := strings.CutSuffix(better, wildOne); found {
+		better = prefix + "*"
+	}
+	return better
+}
+
+// word returns a class of a pattern that rather is a word or an index, such as [current] or [0], or "".
+func word(pattern string) string {
+	for rest := pattern; ; {
+		_, after, found := strings.Cut(rest, "[")
+		class, next, closed := strings.Cut(after, "]")
+		if !found || !closed {
+			return ""
+		}
+		rest = next
+		if class == "" || strings.ContainsAny(class, "-!^\\*?[{") || strings.ContainsFunc(class, func(r rune) bool { return r > 'z' || r < '0' }) {
+			continue
+		}
+		if len(class) == 1 || !slices.IsSorted([]byte(class)) || len(slices.Compact([]byte(class))) < len(class) {
+			return "[" + class + "]"
+		}
+	}
+}
+
+// listed returns a few of some names as text.
+func listed(names []string) string {
+	const most = 3
+	if n := len(names) - most; n > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, " and ")
+}
+
+// isolation reports filters that cover what the store sends to other clients.
+func (c *checker) isolation(r *Rule) {
 	for _, e := range r.Entries {
-		for _, text := range append([]string{e.Text}, e.ClientIDs...) {
-			if e.Type == String || e.Type == Binary {
-				continue
-			}
-			parts, _ := parseParts(text)
-			if e.levels != nil && text == e.Text {
-				parts = slices.Concat(e.levels...)
-			}
-			for _, p := range parts {
-				if p.token == "" || p.token == tokenWild || reported[p.token] {
-					continue
-				}
-				if c.token(r, e, p.token, all, text == e.Text) {
-					reported[p.token] = true
-				}
+		if e.Methods != Subscribe || e.never != "" {
+			continue
+		}
+		for _, a := range c.first[r][:min(len(c.first[r]), 8)] {
+			if c.covers(a, e) {
+				break
 			}
 		}
 	}
 }
 
-func (c *checker) token(r *Rule, e *Entry, token string, all []alternative, granted bool) (found bool) {
-	name, attribute := strings.CutPrefix(token, tokenAttribute)
-	switch {
-	case attribute:
-		if len(all) > 0 && !slices.ContainsFunc(all, func(a alternative) bool { _, ok := a.set[name]; return ok }) {
-			c.find(e.Line, Warning, "attributes: - "+name+": VALUE, or another token", "{principal.%s}: no principal of %s must have the attribute %s; for clients without it, the entry matches nothing", token, r.Name, name)
-			return true
+// covers reports whether an entry lets an actor read what the store sends to others.
+func (c *checker) covers(a *actor, e *Entry) bool {
+	if len(a.full.clients) == 0 {
+		return false
+	}
+	own := a.full.clients[0].Principal
+	b, ok := e.bind(&own)
+	if !ok {
+		return false
+	}
+	victims := []string{"other" + c.unused}
+	for _, id := range e.owners() {
+		other := own
+		other.ClientID = id
+		if id != a.id && len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) && (a.id != "" || c.ask(other).connect == nil) {
+			victims = append(victims, id)
 		}
-	case token == tokenClient && granted:
-		for _, a := range c.loose {
-			if !slices.ContainsFunc(all, a.overlaps) {
-				continue
+	}
+	for _, victim := range victims {
+		what, topic := "", wire.NotifyFilter(victim)
+		for _, f := range responseForms(victim) {
+			if b.covers(f[1], true) {
+				what, topic = "replies", f[1]
 			}
-			c.find(e.Line, Warning, "Connect with clientIds such as \"{principal.username}*\", and no other Connect for them",
-				"{principal.clientId}: any client of %s can take another client's id, and with it what %s allows", a.who(), r.Name)
-			return true
 		}
+		if b.covers(wire.NotifyFilter(victim), true) {
+			what = strings.TrimPrefix(what+" and notifications", " and ")
+		}
+		if what == "" {
+			continue
+		}
+		whose := "of other clients"
+		if victim != victims[0] {
+			whose = "of client id " + victim
+		}
+		mend, hint := c.isolate(a, e, b, what, victim)
+		c.find(idCovers, e.Line, Warning, mend, hint, "Subscribe %s covers the %s %s: %s reads them and, by choosing such a response topic, makes the store send forged ones", e.Text, what, whose, a.key())
+		c.prove(allowing(own, Action{Subscribe, topic}))
+		return true
 	}
 	return false
 }
 
-// redundant reports a rule of which every entry is allowed by other rules for all its principals.
-func (c *checker) redundant(r *Rule) {
-	all := r.alternatives()
-	if len(all) == 0 || len(r.Entries) == 0 {
-		return
+// isolate returns an entry in place of one that covers a victim's topics, and says what to write.
+func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (mend *Mend, hint string) {
+	id := a.full.clients[0].ClientID
+	first := b.levels[0]
+	switch {
+	case b.wild[0] || len(b.levels) < 3 && b.wild[len(b.wild)-1]:
+		return nil, "list the topics that it needs: those of applications, and clients/{principal.clientId}/#; a filter that begins with + or # covers all of clients/"
+	case first == "clients" && what == "replies":
+		better := e.changed("clients/{principal.clientId}/#")
+		if own, ok := better.bind(&a.full.clients[0].Principal); ok && own.covers(wire.ResponseTopic(id), true) && !own.covers(wire.HexResponseTopic(victim), true) && !own.covers(wire.ResponseTopic(victim), true) {
+			hint = "write \"clients/{principal.clientId}/#\"; the Go SDK writes the id in hexadecimal, for which no token stands"
+			return &Mend{Old: e, New: []*Entry{better}}, hint + ": list that topic for each client, such as " + wire.HexResponseTopic(id) + " for " + id
+		}
 	}
-	var others []string
+	better := e.changed(wire.NotifyFilter(id))
+	if len(e.Rule.alternatives()) == 1 && a.exact() && !strings.HasSuffix(e.Text, wildAll) {
+		return &Mend{Old: e, New: []*Entry{better}}, fmt.Sprintf("write %q: the id %s in hexadecimal", better.Text, id)
+	}
+	return nil, "no token stands for an id in hexadecimal: list the filter of each client, in a rule of its own, such as " + better.Text + " for client id " + id
+}
+
+// prefixes reports patterns of client ids by which one principal can take the ids of another.
+func (c *checker) prefixes(r *Rule) {
 	for _, e := range r.Entries {
-		if e.never != "" {
-			return
+		if e.Methods != Connect || len(c.first[r]) == 0 {
+			continue
 		}
-		for _, m := range e.Methods.Each() {
-			for _, a := range all {
-				other := c.covered(r, e, m, a)
-				if other == nil {
-					return
+		for i, text := range e.ClientIDs {
+			parts, why := parseParts(text)
+			if why != "" {
+				continue
+			}
+			for j, p := range parts {
+				name, attribute := strings.CutPrefix(p.token, tokenAttribute)
+				if p.token != tokenUser && !attribute {
+					continue
 				}
-				if !slices.Contains(others, other.Name) {
-					others = append(others, other.Name)
+				bare := j+1 < len(parts) && strings.IndexByte("*?[", (parts[j+1].text + "x")[0]) >= 0 || j > 0 && strings.HasSuffix(parts[j-1].text, "*")
+				severity, one, two, found := c.collision(r, text, p.token, name, bare)
+				if !found {
+					continue
 				}
+				exact := slices.Clone(e.ClientIDs)
+				exact[i] = tokenStart + p.token + "}"
+				who := "user " + one.Username
+				if attribute {
+					who = "a client with " + name + "=" + one.Attributes[name]
+				}
+				c.find(idPrefix, e.idLine(i), severity, &Mend{Old: e, New: []*Entry{e.connecting(exact...)}}, fmt.Sprintf("write %q, or a separator that no name contains before the *", exact[i]),
+					"Connect as %s: %s can take the id %s, which is also that of %s", text, who, fitting(text, &two), map[bool]string{true: name + "=" + two.Attributes[name], false: "a user " + two.Username}[attribute])
+				if r.names(&one) {
+					c.prove(allowing(one, Action{Method: Connect}))
+				}
+				break
 			}
 		}
 	}
-	c.idle[r] = true
-	c.find(r.Line, Warning, "remove it", "%s adds nothing to %s", r.Name, strings.Join(others, ", "))
 }
 
-// covered returns another rule that allows what an entry allows to an alternative, or nil. A rule that adds
-// nothing itself does not count, so that all that do may be removed.
-func (c *checker) covered(r *Rule, e *Entry, m Method, a alternative) *Rule {
-	for _, key := range a.weaker() {
-		free := *e
-		free.ClientIDs = nil
-		for _, same := range []*Entry{e, &free} {
-			if first := c.exact[key+"\x00"+entryKey(same, m)]; first != nil && first != r && !c.idle[first] {
-				return first
-			}
-		}
-		for _, h := range c.wild[key+"\x00"+m.String()] {
-			if h.rule != r && !c.idle[h.rule] && h.entry.includes(e) {
-				return h.rule
-			}
+// collision returns two principals with different values of a token, of which the first can take an id of the second.
+func (c *checker) collision(r *Rule, pattern, token, attribute string, bare bool) (severity Severity, one, two Principal, found bool) {
+	values := make(map[string]bool) // of named principals
+	open := false                   // other values may occur
+	for _, a := range r.alternatives() {
+		if value := cmp.Or(a.user, a.set[attribute]); token == tokenUser && a.user != "" || a.set[attribute] != "" {
+			values[value] = true
+		} else {
+			open = true
 		}
 	}
-	return nil
-}
-
-// includes reports whether an entry allows everything that another one of the same method allows. It may
-// say no although it does.
-func (e *Entry) includes(other *Entry) bool {
-	if len(e.ClientIDs) > 0 || e.Type != Pattern && e.Type != other.Type || e.Text == other.Text {
-		return false // an equal entry is found otherwise
+	ids := newIDs([]string{pattern})
+	try := func(short, long string) bool {
+		one, two = c.first[r][0].full.who, c.first[r][0].full.who
+		for _, pair := range []struct {
+			who   *Principal
+			value string
+		}{{&one, short}, {&two, long}} {
+			if pair.who.Attributes = maps.Clone(pair.who.Attributes); token == tokenUser {
+				pair.who.Username = pair.value
+			} else {
+				if pair.who.Attributes == nil {
+					pair.who.Attributes = make(map[string]string)
+				}
+				pair.who.Attributes[attribute] = pair.value
+			}
+		}
+		one.ClientID = fitting(pattern, &two)
+		two.ClientID = one.ClientID
+		e := Entry{ClientIDs: []string{pattern}, ids: ids}
+		return e.fits(&one) && e.fits(&two)
 	}
-	if e.Type == Pattern {
-		prefix, star := strings.CutSuffix(e.Text, "*")
-		return star && !strings.ContainsAny(prefix, "*?[") && (prefix == "" || other.Type != Binary && strings.HasPrefix(other.Text, prefix))
+	for _, long := range slices.Sorted(maps.Keys(values)) {
+		for n := 1; n < len(long); n++ {
+			if values[long[:n]] && try(long[:n], long) {
+				return Warning, one, two, true
+			}
+		}
 	}
-	var b bound
-	for _, l := range e.levels {
-		b.levels, b.wild = append(b.levels, l[0].name()), append(b.wild, l[0].token == tokenWild)
+	severity = Warning
+	if token != tokenUser && !open {
+		severity = Info // the rule lists all values
 	}
-	return b.covers(other.Text, true)
-}
-
-// name returns a part as written.
-func (p part) name() string {
-	if p.token == "" || p.token == tokenWild {
-		return p.text
+	short := cmp.Or(slices.Sorted(maps.Keys(values))...)
+	if open || short == "" {
+		short = cmp.Or(short, "ann")
 	}
-	return tokenStart + p.token + "}"
+	return severity, one, two, bare && (try(short, short+"abel") || try(short, "x"+short))
 }

@@ -2,11 +2,13 @@ package policy_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestCheckWays: what a client of the store lacks, if its rules are for several kinds of principals.
@@ -29,7 +31,7 @@ func TestCheckWays(t *testing.T) {
 		want  string   // the findings about lacks: severity, and what
 	}{
 		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
-		{[]string{ann, "brokerResources: [" + as("{principal.attributes.room}*") + "]"}, ""},
+		{[]string{ann, "brokerResources: [" + as("{principal.attributes.room}*") + "]"}, "warning Connect is allowed to user ann only with the attribute room, which no rule asks of it"},
 		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
 		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
 		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.attributes.device}") + "]"}, ""},
@@ -66,7 +68,7 @@ func TestCheckWays(t *testing.T) {
 			text += "      - {principals: {" + pair[0] + "}, " + pair[1] + "}\n"
 		}
 		var got []string
-		for _, f := range parse(t, resource(text)).Check() {
+		for _, f := range parse(t, resource(text)).Check(t.Context()) {
 			if strings.Contains(f.Message, " allow") && !strings.Contains(f.Message, "response topics of") {
 				message, _, _ := strings.Cut(f.Message, ": ")
 				got = append(got, f.Severity.String()+" "+message)
@@ -93,7 +95,7 @@ func TestCheckRedundant(t *testing.T) {
 			text += fmt.Sprintf("      - {principals: {usernames: [u]}, brokerResources: [{method: Subscribe, topics: [%q]}]}\n", topic)
 		}
 		var got []string
-		for _, f := range parse(t, resource(text)).Check() {
+		for _, f := range parse(t, resource(text)).Check(t.Context()) {
 			if strings.Contains(f.Message, "adds nothing") {
 				got = append(got, f.Message)
 			}
@@ -102,7 +104,7 @@ func TestCheckRedundant(t *testing.T) {
 			t.Errorf("%s: %s, want %s", topics, text, want)
 		}
 	}
-	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check() {
+	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check(t.Context()) {
 		t.Errorf("other attributes with the same text: %+v", f)
 	}
 }
@@ -124,4 +126,64 @@ func TestSuggestAttributes(t *testing.T) {
 	if one.Action = two.Action; p.Decide(one.Principal, one.Action).Allowed {
 		t.Errorf("%+v is allowed", one)
 	}
+}
+
+// FuzzCheck: the rules decide as each finding says, and so does the judge. With a mend the finding is gone, and nobody may do
+// more but the principals that the mend names. Without a rule that adds nothing, the policy is the same.
+func FuzzCheck(f *testing.F) {
+	for i := range uint64(400) {
+		f.Add(i)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := world{rand.New(rand.NewPCG(seed, 5))}
+		rules, text := w.rules()
+		if w.IntN(2) == 0 { // with parts of a way to the store
+			rules, text = nil, ""
+			for range 1 + w.IntN(3) {
+				r := w.rule()
+				for _, b := range []broker{
+					{Method: "Connect", ClientIDs: w.some(1, func() string {
+						return pick(w, "{principal.username}", "{principal.username}*", "{principal.username}-*", "a", "*", "{principal.attributes.x}*")
+					})},
+					{Method: "Publish", Topics: []string{pick(w, wire.RequestTopic, "statestore/#", "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invok", "#")}},
+					{Method: "Subscribe", Topics: []string{pick(w, "clients/{principal.clientId}/#", "clients/+/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response", "clients/a/#", "clients/#")}},
+					{Method: "Subscribe", Topics: []string{pick(w, wire.NotifyTopics+"+/command/notify/+", wire.NotifyFilter("a"), wire.NotifyFilter("b"))}},
+				} {
+					if w.IntN(4) > 0 {
+						r.Broker = append(r.Broker, b)
+					}
+				}
+				rules, text = append(rules, r), text+r.String()
+			}
+			text = resource(text)
+		}
+		p := parse(t, text)
+		findings := p.Check(t.Context())
+		for _, finding := range findings {
+			if finding.ID == "" || finding.Line < 1 || finding.Message == "" || strings.Contains(finding.Message, "\x00") {
+				t.Errorf("%+v", finding)
+			}
+			for _, proof := range finding.Proofs {
+				if d := p.Decide(proof.Principal, proof.Action); d.Allowed != proof.Allowed || judge(rules, proof.Principal, proof.Action) != proof.Allowed {
+					t.Fatalf("%s %s: %+v: %+v\n%s", finding.ID, finding.Message, proof, d, text)
+				}
+			}
+			m := finding.Mend
+			if m == nil {
+				continue
+			}
+			next := p.With(m)
+			for _, c := range policy.Compare(t.Context(), p, next, nil) {
+				named := m.Add != nil && (&policy.Policy{Rules: []*policy.Rule{m.Add}}).Names(c.Principal) || m.Old != nil && (&policy.Policy{Rules: []*policy.Rule{m.Old.Rule}}).Names(c.Principal)
+				if !c.Lost && !named || m.Remove != nil {
+					t.Fatalf("%s %s: %s: %+v\n%s", finding.ID, finding.Message, finding.Hint, c, text)
+				}
+			}
+			for _, other := range next.Check(t.Context()) {
+				if other.ID == finding.ID && other.Line == finding.Line && other.Message == finding.Message {
+					t.Fatalf("%s %s: not with: %s\n%s", finding.ID, finding.Message, finding.Hint, text)
+				}
+			}
+		}
+	})
 }

@@ -75,6 +75,9 @@ func (e *Entry) replace(who *Principal) (b *bound, ok bool) {
 // fits reports whether an entry is for the client's id.
 func (e *Entry) fits(who *Principal) bool {
 	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ids, func(p idPattern) bool {
+		if p.simple {
+			return p.begins(who)
+		}
 		g := p.shared
 		if g == nil {
 			g = compile(p.parts, who)
@@ -87,6 +90,32 @@ func (e *Entry) fits(who *Principal) bool {
 type idPattern struct {
 	parts  []part
 	shared *glob.Pattern // nil = it has tokens
+	simple bool          // no wildcard but a star at the end
+}
+
+// begins is what a simple pattern means: it is faster than to compile it.
+func (p *idPattern) begins(who *Principal) bool {
+	rest, n := who.ClientID, 0
+	if !utf8.ValidString(rest) {
+		return false
+	}
+	for i, part := range p.parts {
+		text, ok := part.text, true
+		if part.token != "" {
+			if text, ok = who.value(part.token); !ok || !utf8.ValidString(text) {
+				return false
+			}
+			n += len(text)
+		}
+		prefix, star := strings.CutSuffix(text, "*")
+		if star && i == len(p.parts)-1 && part.token == "" {
+			return n <= maxValues && strings.HasPrefix(rest, prefix)
+		}
+		if rest, ok = strings.CutPrefix(rest, text); !ok {
+			return false
+		}
+	}
+	return rest == "" && n <= maxValues
 }
 
 // newIDs parses the clientIds of a resource, without those that match nothing.
@@ -96,7 +125,14 @@ func newIDs(texts []string) (all []idPattern) {
 		if why != "" || !parses(parts) {
 			continue
 		}
-		p := idPattern{parts: parts}
+		p := idPattern{parts: parts, simple: true}
+		for i, part := range parts {
+			text := part.text
+			if i == len(parts)-1 {
+				text = strings.TrimSuffix(text, "*")
+			}
+			p.simple = p.simple && !strings.ContainsAny(text, `*?[`)
+		}
 		if !slices.ContainsFunc(parts, part.varies) {
 			p.shared = compile(parts, &Principal{})
 		}
@@ -166,6 +202,105 @@ func (r *Rule) names(who *Principal) bool {
 		slices.ContainsFunc(r.Attributes, func(set map[string]string) bool { return len(set) > 0 && within(set, who.Attributes) })
 }
 
+// An index finds the rules for a principal. The numbers are those of rules.
+type index struct {
+	everybody  []int
+	users, ids map[string][]int
+	pairs      map[[2]string][]indexedSet // by the attribute of each set that the fewest other sets have
+}
+
+type indexedSet struct {
+	set  map[string]string
+	rule int
+}
+
+// minIndexed is the number of rules and attribute sets from which an index is faster than asking each rule.
+const minIndexed = 16
+
+// link prepares a policy whose rules are complete.
+func (p *Policy) link() {
+	for _, r := range p.Rules {
+		for _, e := range r.Entries {
+			e.Rule = r
+		}
+	}
+	p.share()
+	p.indexRules()
+}
+
+// indexRules builds the index. Without one, the policy asks each rule.
+func (p *Policy) indexRules() {
+	x := &index{users: make(map[string][]int), ids: make(map[string][]int), pairs: make(map[[2]string][]indexedSet)}
+	n, count := 0, make(map[[2]string]int)
+	for _, r := range p.Rules {
+		n += 1 + len(r.Attributes)
+		for _, set := range r.Attributes {
+			for name, value := range set {
+				count[[2]string{name, value}]++
+			}
+		}
+	}
+	if n < minIndexed {
+		return
+	}
+	for i, r := range p.Rules {
+		if r.everybody {
+			x.everybody = append(x.everybody, i)
+		}
+		for _, name := range r.Usernames {
+			x.users[name] = append(x.users[name], i)
+		}
+		for _, id := range r.ClientIDs {
+			x.ids[id] = append(x.ids[id], i)
+		}
+		for _, set := range r.Attributes {
+			var rarest [2]string
+			for name, value := range set {
+				if pair := [2]string{name, value}; rarest[0] == "" || count[pair] < count[rarest] {
+					rarest = pair
+				}
+			}
+			x.pairs[rarest] = append(x.pairs[rarest], indexedSet{set, i})
+		}
+	}
+	p.index = x
+}
+
+// rulesFor returns the rules that name a principal.
+func (p *Policy) rulesFor(who *Principal) (rules []*Rule) {
+	x := p.index
+	if x == nil {
+		for _, r := range p.Rules {
+			if r.names(who) {
+				rules = append(rules, r)
+			}
+		}
+		return rules
+	}
+	all := slices.Clone(x.everybody)
+	if who.Username != "" {
+		all = append(all, x.users[who.Username]...)
+	}
+	if who.ClientID != "" {
+		all = append(all, x.ids[who.ClientID]...)
+	}
+	for name, value := range who.Attributes {
+		for _, s := range x.pairs[[2]string{name, value}] {
+			if within(s.set, who.Attributes) {
+				all = append(all, s.rule)
+			}
+		}
+	}
+	slices.Sort(all)
+	for _, i := range slices.Compact(all) {
+		rules = append(rules, p.Rules[i])
+	}
+	return rules
+}
+
+// Names reports whether a rule is for a principal.
+func (p *Policy) Names(who Principal) bool { return len(p.rulesFor(&who)) > 0 }
+
 // within reports whether all has every member of set.
 func within(set, all map[string]string) bool {
 	for name, value := range set {
@@ -184,13 +319,21 @@ type Client struct {
 }
 
 // For returns the answers for a principal.
-func (p *Policy) For(who Principal) *Client {
+func (p *Policy) For(who Principal) *Client { return p.bindAll(who, true) }
+
+// bindAll is For, with keys or without.
+func (p *Policy) bindAll(who Principal, keys bool) *Client {
+	return bindRules(who, p.rulesFor(&who), keys)
+}
+
+// bindRules returns the answers of rules that name a principal.
+func bindRules(who Principal, rules []*Rule, keys bool) *Client {
 	c := &Client{who: who}
-	for _, r := range p.Rules {
-		if !r.names(&who) {
-			continue
-		}
+	for _, r := range rules {
 		for _, e := range r.Entries {
+			if e.Type != "" && !keys {
+				continue
+			}
 			switch b, ok := e.bind(&c.who); {
 			case !ok:
 			case e.Type != "":

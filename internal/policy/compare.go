@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,12 +24,12 @@ type Change struct {
 // A principal has made-up values for the tokens of its rule, or values that fit the client id that the rule names, and
 // client ids that the rules tell apart. If the
 // other policy allows only a part of what an entry allows, an example of the rest is found, unless the search
-// exceeds searchLimit. A change may be missed if it depends on a certain value of a token, or concerns only clients
+// exceeds searchLimit. Once ctx is done, changes are missing. A change may be missed if it depends on a certain value of a token, or concerns only clients
 // that fit several principals.
-func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
+func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
-	compare := func(d Deed, who string, from *Entry, oldClient, newClient *Client) bool {
-		a, b := oldClient.Allowed(d.Action), newClient.Allowed(d.Action)
+	compare := func(d Deed, who string, from *Entry, oldClient, newClient *keyIndex) bool {
+		a, b := oldClient.allowed(d.Action), newClient.allowed(d.Action)
 		if (a == nil) == (b == nil) {
 			return false
 		}
@@ -40,7 +41,7 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 		return true
 	}
 	for _, d := range deeds {
-		compare(d, d.name(), &Entry{}, old.For(d.Principal), next.For(d.Principal))
+		compare(d, d.name(), &Entry{}, old.For(d.Principal).byPrefix(), next.For(d.Principal).byPrefix())
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
@@ -55,10 +56,12 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 			}
 			for _, alt := range r.alternatives() {
 				who := alt.example(unused, r)
-				oldNear, nextNear, otherNear := old.near(&who), next.near(&who), pair[1].near(&who)
-				clients := r.clients(alt, who, otherNear)
+				if ctx.Err() != nil {
+					return changes
+				}
+				clients := r.clients(alt, who, pair[1].rulesFor(&who))
 				connects := func(c example) bool {
-					return oldNear.For(c.Principal).connect != nil || nextNear.For(c.Principal).connect != nil
+					return old.bindAll(c.Principal, false).connect != nil || next.bindAll(c.Principal, false).connect != nil
 				}
 				some := slices.ContainsFunc(clients, connects)
 				for _, c := range clients {
@@ -66,13 +69,21 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 						continue
 					}
 					who := c.Principal
-					a, b, other := oldNear.For(who), nextNear.For(who), otherNear.For(who)
+					a, b := old.For(who).byPrefix(), next.For(who).byPrefix()
+					other := b
+					if pair[1] == old {
+						other = a
+					}
+					same := other.entries()
 					for _, e := range r.Entries {
 						for _, m := range e.Methods.Each() {
+							if same[entryKey(e, m)] {
+								continue
+							}
 							ask := func(on string) bool {
 								return compare(Deed{Principal: who, Action: Action{m, on}}, alt.key()+" "+c.id, e, a, b)
 							}
-							if !slices.ContainsFunc(e.examples(&who, m, other), ask) {
+							if !slices.ContainsFunc(e.examples(&who, m, other.Client), ask) {
 								if key, found := other.lacks(e, &who, m); found {
 									ask(key)
 								}
@@ -86,15 +97,75 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 	return changes
 }
 
-// near returns the rules that may be for a principal, if it has another client id.
-func (p *Policy) near(who *Principal) *Policy {
-	var near Policy
-	for _, r := range p.Rules {
-		if len(r.ClientIDs) > 0 || r.names(who) {
-			near.Rules = append(near.Rules, r)
+// entries returns the keys of the entries that a client has. Whatever it has, is the same for an equal entry.
+func (c *Client) entries() map[string]bool {
+	all := make(map[string]bool)
+	for _, b := range slices.Concat(c.topics, c.keys) {
+		if b.entry.allow == nil && !b.entry.own {
+			for _, m := range b.entry.Methods.Each() {
+				all[entryKey(b.entry, m)] = true
+			}
 		}
 	}
-	return &near
+	return all
+}
+
+// A keyIndex finds the entries for a key by what they begin with.
+type keyIndex struct {
+	*Client
+	keys    []*bound // sorted by prefixOf
+	lengths []int    // that prefixes have, sorted
+}
+
+func (c *Client) byPrefix() *keyIndex {
+	x := &keyIndex{Client: c, keys: slices.Clone(c.keys)}
+	slices.SortStableFunc(x.keys, func(a, b *bound) int { return strings.Compare(a.begin(), b.begin()) })
+	for _, b := range x.keys {
+		x.lengths = append(x.lengths, len(b.begin()))
+	}
+	slices.Sort(x.lengths)
+	x.lengths = slices.Compact(x.lengths)
+	return x
+}
+
+// begin returns what each key that an entry allows begins with.
+func (b *bound) begin() string {
+	switch {
+	case b.all || b.entry.allow != nil:
+		return ""
+	case b.glob != nil:
+		return string(b.glob.Prefix())
+	}
+	return b.entry.exact
+}
+
+// at returns the entries that begin with exactly a text or, with longer, also those that go on.
+func (x *keyIndex) at(text string, longer bool) []*bound {
+	first, _ := slices.BinarySearchFunc(x.keys, text, func(b *bound, text string) int { return strings.Compare(b.begin(), text) })
+	last := first
+	for last < len(x.keys) && (x.keys[last].begin() == text || longer && strings.HasPrefix(x.keys[last].begin(), text)) {
+		last++
+	}
+	return x.keys[first:last]
+}
+
+// before returns the entries that begin with what a text begins with.
+func (x *keyIndex) before(text string) (all []*bound) {
+	for _, n := range x.lengths {
+		if n <= len(text) {
+			all = append(all, x.at(text[:n], false)...)
+		}
+	}
+	return all
+}
+
+// allowed is Client.Allowed.
+func (x *keyIndex) allowed(a Action) *Entry {
+	if a.Method&(Read|Write) == 0 {
+		return x.Allowed(a)
+	}
+	near := Client{who: x.who, keys: x.before(a.On)}
+	return near.Allowed(a)
 }
 
 // An example is a principal that fits an alternative of a rule.
@@ -105,7 +176,7 @@ type example struct {
 
 // clients returns principals of an alternative, with the client ids that the rule distinguishes, and with ids
 // that the rule allows and another policy does not.
-func (r *Rule) clients(alt alternative, who Principal, other *Policy) []example {
+func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example {
 	all := []example{{who, ""}}
 	if alt.id != "" {
 		for _, e := range r.Entries {
@@ -119,10 +190,7 @@ func (r *Rule) clients(alt alternative, who Principal, other *Policy) []example 
 	}
 	var connect []*glob.Pattern
 	lists := [][]*glob.Pattern{nil}
-	for _, o := range other.Rules {
-		if !o.names(&who) {
-			continue
-		}
+	for _, o := range other {
 		for _, e := range o.Entries {
 			list := []*glob.Pattern{anyID()}
 			if len(e.ClientIDs) > 0 {

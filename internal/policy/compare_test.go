@@ -61,7 +61,7 @@ func TestCompareNarrower(t *testing.T) {
 			return parse(t, resource("      - {principals: {"+c.who+"}, brokerResources: "+resources+"}\n"))
 		}
 		var lost []string
-		for _, change := range policy.Compare(rules(c.old), rules(c.next), nil) {
+		for _, change := range policy.Compare(t.Context(), rules(c.old), rules(c.next), nil) {
 			if change.Lost {
 				who := ""
 				for _, name := range []string{"room", "site"} {
@@ -103,7 +103,7 @@ func FuzzCompareMisses(f *testing.F) {
 		}
 		oldRule, old := one()
 		nextRule, next := one()
-		lost := slices.ContainsFunc(policy.Compare(old, next, nil), func(c policy.Change) bool { return c.Lost })
+		lost := slices.ContainsFunc(policy.Compare(t.Context(), old, next, nil), func(c policy.Change) bool { return c.Lost })
 		for range 200 {
 			who, a := policy.Principal{ClientID: "c", Username: "ann", Attributes: map[string]string{"x": "y"}}, w.action()
 			if judge([]rule{oldRule}, who, a) && !judge([]rule{nextRule}, who, a) && !lost && a.On != "" {
@@ -118,7 +118,7 @@ func BenchmarkCompare(b *testing.B) {
 	text := string(manyRules(1000))
 	old, next := parse(b, text), parse(b, strings.ReplaceAll(text, "/*\"]", "/[!x]*\"]"))
 	for b.Loop() {
-		if n := len(policy.Compare(old, next, nil)); n != 8000 {
+		if n := len(policy.Compare(b.Context(), old, next, nil)); n != 8000 {
 			b.Fatal(n)
 		}
 	}

@@ -148,13 +148,14 @@ func patterns(ids []string, who *Principal) (all []*glob.Pattern) {
 
 // lacks returns a key that an entry allows to a principal, and that the client, which has the same principal, may not
 // use.
-func (c *Client) lacks(e *Entry, who *Principal, m Method) (key string, found bool) {
+func (x *keyIndex) lacks(e *Entry, who *Principal, m Method) (key string, found bool) {
 	b, ok := e.bind(who)
 	if !ok || b.glob == nil {
 		return "", false
 	}
 	var others []*glob.Pattern
-	for _, o := range c.keys {
+	begin := b.begin()
+	for _, o := range append(x.before(begin), x.at(begin, true)...) {
 		p := o.glob
 		switch {
 		case o.entry.Methods&m == 0:
@@ -167,9 +168,7 @@ func (c *Client) lacks(e *Entry, who *Principal, m Method) (key string, found bo
 		if p == nil {
 			continue
 		}
-		if one, two := string(p.Prefix()), string(b.glob.Prefix()); strings.HasPrefix(one, two) || strings.HasPrefix(two, one) {
-			others = append(others, p)
-		}
+		others = append(others, p)
 	}
 	if key, found = b.glob.Without(others, searchLimit); found {
 		return key, true

@@ -35,7 +35,7 @@ func FuzzExplain(f *testing.F) {
 				}
 			}
 		}
-		p.Check()
-		policy.Compare(p, &policy.Policy{}, nil)
+		p.Check(t.Context())
+		policy.Compare(t.Context(), p, &policy.Policy{}, nil)
 	})
 }

@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,10 +33,85 @@ func ParseSeverity(name string) (s Severity, ok bool) {
 
 // A Finding is a mistake in a policy.
 type Finding struct {
+	ID            string // of its kind, such as SS014
 	File          string
 	Line          int
 	Severity      Severity
 	Message, Hint string
+	Mend          *Mend   // what Hint says, tried; nil = Hint is not one change of the policy
+	Proofs        []Proof // what the rules decide, if the finding is about that
+}
+
+// A Proof is a decision of the rules.
+type Proof struct {
+	Deed
+	Allowed bool
+}
+
+// allowing returns the proof that a principal may do something.
+func allowing(who Principal, a Action) Proof { return Proof{Deed{Principal: who, Action: a}, true} }
+
+// The kinds of findings. docs/authorization.md has an example of each.
+const (
+	IDSyntax    = "SS001"
+	idResource  = "SS002"
+	idField     = "SS003"
+	idValue     = "SS004"
+	idBoolean   = "SS005"
+	idMethod    = "SS006"
+	idEmpty     = "SS007"
+	idNever     = "SS008"
+	idDialect   = "SS009"
+	idBlank     = "SS010"
+	idObsolete  = "SS011"
+	idMeaning   = "SS012"
+	idBinary    = "SS013"
+	idConnect   = "SS014"
+	idRequest   = "SS015"
+	idReplies   = "SS016"
+	idWatch     = "SS017"
+	idKeys      = "SS018"
+	idForms     = "SS019"
+	idAttribute = "SS020"
+	idCovers    = "SS021"
+	idShared    = "SS022"
+	idClaimed   = "SS023"
+	idPrefix    = "SS024"
+	idNotifier  = "SS025"
+	idRedundant = "SS026"
+)
+
+// ignores has the ids that the comments of a file silence, by line; 0 = in the whole file.
+type ignores map[int]string
+
+var ignoreComment = regexp.MustCompile(`#\s*sscli:ignore\s+(SS\d{3}(?:\s*,\s*SS\d{3})*)`)
+
+// has reports whether a comment silences a finding.
+func (g ignores) has(f Finding) bool {
+	return strings.Contains(g[0], f.ID) || strings.Contains(g[f.Line], f.ID)
+}
+
+// readIgnores reads comments such as "# sscli:ignore SS021: why". A comment is for its own line or, if the line has nothing
+// else, for the next line that has. Before all else, it is for the file.
+func readIgnores(source []byte) ignores {
+	all, waiting, begun, n := make(ignores), "", false, 0
+	for line := range strings.Lines(string(source)) {
+		n++
+		ids := ""
+		if match := ignoreComment.FindStringSubmatch(line); match != nil {
+			ids = match[1]
+		}
+		switch text := strings.TrimSpace(line); {
+		case text == "":
+		case strings.HasPrefix(text, "#") && !begun:
+			all[0] += ids
+		case strings.HasPrefix(text, "#"):
+			waiting += ids
+		default:
+			all[n], waiting, begun = ids+waiting, "", true
+		}
+	}
+	return all
 }
 
 const (
@@ -56,16 +134,25 @@ func Parse(file string, source []byte) (*Policy, error) {
 		r.resource(d, false)
 	}
 	if len(r.policy.Resources) == 0 {
-		return nil, &SyntaxError{file, form, 1}
+		why := form
+		switch {
+		case len(docs) == 0:
+			why = "the file is empty: " + form
+		case r.other != "":
+			why = "a " + r.other + ": " + form
+		}
+		return nil, &SyntaxError{file, why, 1}
 	}
-	r.policy.share()
+	r.policy.ignored = map[string]ignores{file: readIgnores(source)}
+	r.policy.link()
 	return r.policy, nil
 }
 
 // Merge returns the rules of several policies as one.
 func Merge(all ...*Policy) *Policy {
-	to := &Policy{}
+	to := &Policy{ignored: make(map[string]ignores)}
 	for _, p := range all {
+		maps.Copy(to.ignored, p.ignored)
 		for _, r := range p.Rules {
 			if r.Resource >= 0 && len(to.Resources) > 0 {
 				r.Resource += len(to.Resources)
@@ -73,16 +160,25 @@ func Merge(all ...*Policy) *Policy {
 		}
 		to.Rules, to.Resources, to.Findings = append(to.Rules, p.Rules...), append(to.Resources, p.Resources...), append(to.Findings, p.Findings...)
 	}
+	to.indexRules()
 	return to
 }
 
 type reader struct {
 	file   string
 	policy *Policy
+	other  string // the kind of another resource
 }
 
-func (r *reader) find(line int, severity Severity, hint, message string, args ...any) {
-	r.policy.Findings = append(r.policy.Findings, Finding{r.file, line, severity, fmt.Sprintf(message, args...), hint})
+func (r *reader) find(id string, line int, severity Severity, hint, message string, args ...any) {
+	r.policy.Findings = append(r.policy.Findings, Finding{ID: id, File: r.file, Line: line, Severity: severity, Message: fmt.Sprintf(message, args...), Hint: hint})
+}
+
+// mended adds a mend to the last finding, if the entry in place of old may match something.
+func (r *reader) mended(old, better *Entry, hint string) {
+	if f := &r.policy.Findings[len(r.policy.Findings)-1]; better.never == "" {
+		f.Mend, f.Hint = &Mend{Old: old, New: []*Entry{better}}, hint
+	}
 }
 
 // resource reads a document, or an element of a list of resources.
@@ -115,18 +211,18 @@ func (r *reader) resource(n *yamltext.Node, listed bool) {
 			}
 		}
 	case kindName != nil && kindName.Value != kindOf && get(n, "spec", "authorizationPolicies") == nil:
-		// another resource of the file
+		r.other = cmp.Or(r.other, kindName.Value)
 	case get(n, "spec") != nil:
 		switch {
 		case kindName == nil:
-			r.find(n.Line, Error, "kind: "+kindOf, "no kind: kubectl does not accept the resource")
+			r.find(idResource, n.Line, Error, "kind: "+kindOf, "no kind: kubectl does not accept the resource")
 		case kindName.Value != kindOf:
-			r.find(kindName.Line, Error, "kind: "+kindOf, "kind %q with authorizationPolicies", kindName.Value)
+			r.find(idResource, kindName.Line, Error, "kind: "+kindOf, "kind %q with authorizationPolicies", kindName.Value)
 		}
 		if version == nil {
-			r.find(n.Line, Error, "apiVersion: "+group+"v1", "no apiVersion: kubectl does not accept the resource")
+			r.find(idResource, n.Line, Error, "apiVersion: "+group+"v1", "no apiVersion: kubectl does not accept the resource")
 		} else if !strings.HasPrefix(version.Value, group) {
-			r.find(version.Line, Error, "apiVersion: "+group+"v1", "apiVersion %q: not the group of the MQTT broker of Azure IoT Operations", version.Value)
+			r.find(idResource, version.Line, Error, "apiVersion: "+group+"v1", "apiVersion %q: not the group of the MQTT broker of Azure IoT Operations", version.Value)
 		}
 		policies = r.fields(get(n, "spec"), "spec", "authorizationPolicies")
 	case get(n, "properties") != nil:
@@ -136,28 +232,28 @@ func (r *reader) resource(n *yamltext.Node, listed bool) {
 	case get(n, "rules") != nil:
 		policies = n
 	case kindName != nil:
-		r.find(n.Line, Error, "spec: with authorizationPolicies: and rules:", "no spec")
+		r.find(idResource, n.Line, Error, "spec: with authorizationPolicies: and rules:", "no spec")
 		r.start(n, name)
 	case listed:
-		r.find(n.Line, Error, "", "%s", form)
+		r.find(idResource, n.Line, Error, "", "%s", form)
 	}
 	if policies == nil {
 		if kindName != nil && kindName.Value == kindOf && get(n, "spec") != nil {
 			r.start(n, name)
-			r.find(get(n, "spec").Line, Error, "authorizationPolicies: with rules:", "no authorizationPolicies: every client is denied everything")
+			r.find(idResource, get(n, "spec").Line, Error, "authorizationPolicies: with rules:", "no authorizationPolicies: every client is denied everything")
 		}
 		return
 	}
 	r.start(n, name)
 	rules := r.fields(policies, "authorizationPolicies", "rules", "cache", "enableCache")
 	if cache := get(policies, "cache"); cache != nil && cache.Value != "Enabled" && cache.Value != "Disabled" {
-		r.find(cache.Line, Error, "cache: Enabled", "cache %q: expected Enabled or Disabled", cache.Value)
+		r.find(idResource, cache.Line, Error, "cache: Enabled", "cache %q: expected Enabled or Disabled", cache.Value)
 	}
 	if old := get(policies, "enableCache"); old != nil {
-		r.find(old.Line, Warning, "cache: Enabled", "enableCache is the name of an old preview: the broker ignores it")
+		r.find(idResource, old.Line, Warning, "cache: Enabled", "enableCache is the name of an old preview: the broker ignores it")
 	}
 	if rules == nil {
-		r.find(policies.Line, Error, "", "no rules: every client is denied everything")
+		r.find(idEmpty, policies.Line, Error, "", "no rules: every client is denied everything")
 		return
 	}
 	r.rules(rules)
@@ -187,7 +283,7 @@ func elements(n *yamltext.Node) []*yamltext.Node {
 // fields reports members with other names than the expected ones, and returns the value of the first.
 func (r *reader) fields(n *yamltext.Node, what string, expected ...string) *yamltext.Node {
 	if nodeKind(n) != mapping {
-		r.find(n.Line, Error, "", "%s: expected fields such as %s:, found %s", what, expected[0], found(n))
+		r.find(idField, n.Line, Error, "", "%s: expected fields such as %s:, found %s", what, expected[0], found(n))
 		return nil
 	}
 	for key := range yamltext.Members(n) {
@@ -204,7 +300,7 @@ func (r *reader) fields(n *yamltext.Node, what string, expected ...string) *yaml
 		if name == "listenerRef" {
 			hint = "set authorizationRef in the ports of the BrokerListener"
 		}
-		r.find(key.Line, Error, hint, "unknown field %s in %s: the broker ignores it, or refuses the resource", name, what)
+		r.find(idField, key.Line, Error, hint, "unknown field %s in %s: the broker ignores it, or refuses the resource", name, what)
 	}
 	return get(n, expected[0])
 }
@@ -220,7 +316,7 @@ func (r *reader) list(n *yamltext.Node, what string, do func(i int, n *yamltext.
 	switch {
 	case n == nil:
 	case !ok:
-		r.find(n.Line, Error, "begin each element with a hyphen, or write ["+n.Value+"]", "%s: expected a list, found %s", what, found(n))
+		r.find(idValue, n.Line, Error, "begin each element with a hyphen, or write ["+n.Value+"]", "%s: expected a list, found %s", what, found(n))
 	default:
 		for i, item := range items {
 			do(i, item)
@@ -240,13 +336,13 @@ func (r *reader) texts(n *yamltext.Node, what string) (all []string, lines []int
 
 func (r *reader) text(n *yamltext.Node, what string) (s string, ok bool) {
 	switch {
-	case nodeKind(n) == literal:
-		r.find(n.Line, Error, fmt.Sprintf("write %q", n.Value), "%s: %s is not text without quotes", what, n.Value)
+	case nodeKind(n) == literal || unlikeText(n):
+		r.find(idBoolean, n.Line, Error, fmt.Sprintf("write %q", n.Value), "%s: %s is not text without quotes: kubectl reads YAML 1.1, in which it is a number, a date or a boolean", what, n.Value)
 	case nodeKind(n) != text:
-		r.find(n.Line, Error, "", "%s: expected text, found %s", what, found(n))
+		r.find(idValue, n.Line, Error, "", "%s: expected text, found %s", what, found(n))
 		return "", false
 	case n.Value == "":
-		r.find(n.Line, Error, "", "%s: an empty text, which matches nothing", what)
+		r.find(idEmpty, n.Line, Error, "", "%s: an empty text, which matches nothing", what)
 	}
 	return n.Value, true
 }
@@ -254,11 +350,11 @@ func (r *reader) text(n *yamltext.Node, what string) (s string, ok bool) {
 func (r *reader) rules(n *yamltext.Node) {
 	items, ok := yamltext.Items(n)
 	if !ok {
-		r.find(n.Line, Error, "", "rules: expected a list, found %s", found(n))
+		r.find(idValue, n.Line, Error, "", "rules: expected a list, found %s", found(n))
 		return
 	}
 	if len(items) == 0 {
-		r.find(n.Line, Error, "", "no rules: every client is denied everything")
+		r.find(idEmpty, n.Line, Error, "", "no rules: every client is denied everything")
 	}
 	for i, item := range items {
 		name := fmt.Sprintf("rules[%d]", i)
@@ -267,8 +363,15 @@ func (r *reader) rules(n *yamltext.Node) {
 		who := r.fields(item, name, "principals", "brokerResources", "stateStoreResources")
 		if who != nil {
 			r.fields(who, "principals", "usernames", "clientIds", "attributes")
-			rule.Usernames, _ = r.texts(get(who, "usernames"), "usernames")
-			rule.ClientIDs, _ = r.texts(get(who, "clientIds"), "clientIds")
+			var lines []int
+			rule.Usernames, lines = r.texts(get(who, "usernames"), "usernames")
+			for i, name := range rule.Usernames {
+				rule.at(alternative{user: name}, lines[i])
+			}
+			rule.ClientIDs, lines = r.texts(get(who, "clientIds"), "clientIds")
+			for i, id := range rule.ClientIDs {
+				rule.at(alternative{id: id}, lines[i])
+			}
 			r.list(get(who, "attributes"), "attributes", func(_ int, n *yamltext.Node) { r.attributes(rule, n) })
 		}
 		r.list(get(item, "brokerResources"), "brokerResources", func(i int, n *yamltext.Node) {
@@ -282,31 +385,45 @@ func (r *reader) rules(n *yamltext.Node) {
 
 func (r *reader) attributes(rule *Rule, n *yamltext.Node) {
 	if nodeKind(n) != mapping {
-		r.find(n.Line, Error, "write - NAME: VALUE", "attributes: expected NAME: VALUE, found %s", found(n))
+		r.find(idValue, n.Line, Error, "write - NAME: VALUE", "attributes: expected NAME: VALUE, found %s", found(n))
 		return
 	}
 	set := make(map[string]string)
 	for key, value := range yamltext.Members(n) {
+		if nodeKind(key) == literal || unlikeText(key) {
+			r.find(idBoolean, key.Line, Error, fmt.Sprintf("write %q", key.Value), "the name of the attribute %s is not text without quotes: kubectl reads YAML 1.1, in which it is a number or a boolean", key.Value)
+		}
 		if s, ok := r.text(value, "attribute "+key.Value); ok {
 			set[key.Value] = s
 		}
 	}
 	if len(set) == 0 {
-		r.find(n.Line, Warning, "", "attributes: an empty set, which is for nobody (assumed)")
+		r.find(idEmpty, n.Line, Warning, "", "attributes: an empty set, which is for nobody (assumed)")
 	}
 	rule.Attributes = append(rule.Attributes, set)
+	rule.at(alternative{set: set}, n.Line)
+}
+
+// at notes the line of a principal.
+func (r *Rule) at(a alternative, line int) {
+	if r.lines == nil {
+		r.lines = make(map[string]int)
+	}
+	if key := a.key(); r.lines[key] == 0 {
+		r.lines[key] = line
+	}
 }
 
 // method returns the method of an entry, which must be one of the given ones.
 func (r *reader) method(n *yamltext.Node, path, expected string, allowed ...Method) (m Method) {
 	at := get(n, "method")
 	if at == nil {
-		r.find(n.Line, Error, "method: "+expected, "%s has no method", path)
+		r.find(idMethod, n.Line, Error, "method: "+expected, "%s has no method", path)
 		return 0
 	}
 	m, ok := ParseMethod(at.Value)
 	if !ok || !slices.Contains(allowed, m) {
-		r.find(at.Line, Error, "", "method %.40q in %s: expected %s", at.Value, path, expected)
+		r.find(idMethod, at.Line, Error, "", "method %.40q in %s: expected %s", at.Value, path, expected)
 		return 0
 	}
 	r.spelling(at, m.String())
@@ -316,7 +433,7 @@ func (r *reader) method(n *yamltext.Node, path, expected string, allowed ...Meth
 // spelling reports a name that differs from the API's only in case.
 func (r *reader) spelling(n *yamltext.Node, want string) {
 	if misspelt(n, want) {
-		r.find(n.Line, Warning, "write "+want, "%q: the API knows %s; taken as that (assumed)", n.Value, want)
+		r.find(idMethod, n.Line, Warning, "write "+want, "%q: the API knows %s; taken as that (assumed)", n.Value, want)
 	}
 }
 
@@ -331,15 +448,18 @@ func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	ids, idLines := r.texts(get(n, "clientIds"), "clientIds")
 	for i, id := range ids {
 		if parts, why := parseParts(id); why != "" {
-			r.find(idLines[i], Error, "", "client id %q: %s", id, why)
+			r.find(idNever, idLines[i], Error, "", "client id %q: %s", id, why)
+			if fixed := fixTokens(id); newIDs([]string{fixed}) != nil {
+				r.policy.Findings[len(r.policy.Findings)-1].Hint = fmt.Sprintf("write %q", fixed)
+			}
 		} else if !parses(parts) {
-			r.find(idLines[i], Error, "", "client id %q: [ without ], or **", id)
+			r.find(idNever, idLines[i], Error, "", "client id %q: [ without ], or **", id)
 		}
 	}
 	parsed := newIDs(ids)
 	topics, lines := r.texts(get(n, "topics"), "topics")
 	add := func(line int, topic string) *Entry {
-		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, ids: parsed, Text: topic, misspelt: misspelt(get(n, "method"), method.String())}
+		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, ids: parsed, idAt: idLines, Text: topic, misspelt: misspelt(get(n, "method"), method.String())}
 		rule.Entries = append(rule.Entries, e)
 		return e
 	}
@@ -347,42 +467,69 @@ func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	case method == 0:
 	case method == Connect:
 		if len(topics) > 0 {
-			r.find(lines[0], Warning, "remove the topics, or use Publish or Subscribe", "Connect has topics: they have no meaning")
+			r.find(idMeaning, lines[0], Warning, "remove the topics, or use Publish or Subscribe", "Connect has topics: they have no meaning")
 		}
 		add(n.Line, "")
 	case len(topics) == 0 && (get(n, "topics") == nil || nodeKind(get(n, "topics")) == sequence):
-		r.find(n.Line, Error, "add topics:", "%s without topics allows nothing", method)
+		r.find(idEmpty, n.Line, Error, "add topics:", "%s without topics allows nothing", method)
 	default:
 		if len(ids) > 0 {
-			r.find(get(n, "clientIds").Line, Warning, "principals.clientIds, or clientIds with Connect", "clientIds with %s: only Connect is documented; taken as a further condition (assumed)", method)
+			r.find(idMeaning, get(n, "clientIds").Line, Warning, "principals.clientIds, or clientIds with Connect", "clientIds with %s: only Connect is documented; taken as a further condition (assumed)", method)
 		}
 		for i, topic := range topics {
 			e := add(lines[i], topic)
 			if e.setTopic(); e.never != "" && topic != "" {
-				r.find(e.Line, Error, topicHint(topic), "topic %q matches nothing: %s", topic, e.never)
+				r.find(idNever, e.Line, Error, "", "topic %q matches nothing: %s", topic, e.never)
+				better := e.changed(fixTopic(topic))
+				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, listed(rule.Principals())))
 			}
 		}
 	}
 }
 
-// topicHint returns a topic in which tokens are whole levels, or "".
-func topicHint(topic string) string {
-	const end = "}"
-	before, rest, found := strings.Cut(topic, tokenStart)
-	token, after, closed := strings.Cut(rest, end)
-	if !found || !closed || !validToken(token) {
-		return ""
+// fixTokens returns a text in which misspelt tokens are written as the broker knows them.
+func fixTokens(text string) string {
+	for _, fix := range tokenFixes {
+		text = fix.wrong.ReplaceAllString(text, fix.right)
 	}
-	if before != "" && !strings.HasSuffix(before, "/") {
-		before = strings.TrimRight(before, "-_.:") + "/"
+	return text
+}
+
+var tokenFixes = []struct {
+	wrong *regexp.Regexp
+	right string
+}{
+	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?client_?id\s*\}`), tokenStart + tokenClient + "}"},
+	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?user_?name\s*\}`), tokenStart + tokenUser + "}"},
+	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}`), tokenStart + tokenAttribute + "$1}"},
+}
+
+// fixTopic returns a topic without mistakes in its tokens and wildcards that are known, each in a level of its own.
+func fixTopic(topic string) string {
+	if rest, shared := strings.CutPrefix(topic, "$share/"); shared {
+		_, topic, _ = strings.Cut(rest, "/")
 	}
-	if after != "" && !strings.HasPrefix(after, "/") {
-		after = "/" + strings.TrimLeft(after, "-_.:")
+	var levels []string
+	for l := range strings.SplitSeq(fixTokens(topic), "/") {
+		parts, why := parseParts(l)
+		if why != "" || !strings.Contains(l, tokenStart) {
+			levels = append(levels, l)
+			continue
+		}
+		for _, p := range parts {
+			if text := strings.Trim(p.name(), "-_.:"); text != "" {
+				levels = append(levels, text)
+			}
+		}
 	}
-	if strings.Contains(after, tokenStart) {
-		return "put each token into a level of its own"
+	for i, l := range levels {
+		if last := i == len(levels)-1; last && strings.HasSuffix(l, wildAll) && len(l) > 1 {
+			levels[i] = wildOne
+		} else if !last && strings.Contains(l, wildAll) || strings.Contains(l, wildOne) {
+			levels[i] = wildOne
+		}
 	}
-	return "such as " + before + tokenStart + token + end + after
+	return strings.Join(levels, "/")
 }
 
 func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
@@ -396,7 +543,7 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 		types := []KeyType{Pattern, String, Binary}
 		i := slices.IndexFunc(types, func(t KeyType) bool { return strings.EqualFold(string(t), at.Value) })
 		if i < 0 {
-			r.find(at.Line, Error, "", "keyType %.40q: expected Pattern, String or Binary", at.Value)
+			r.find(idMethod, at.Line, Error, "", "keyType %.40q: expected Pattern, String or Binary", at.Value)
 			return
 		}
 		keyType = types[i]
@@ -404,7 +551,7 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 	}
 	keys, lines := r.texts(get(n, "keys"), "keys")
 	if len(keys) == 0 && (get(n, "keys") == nil || nodeKind(get(n, "keys")) == sequence) {
-		r.find(n.Line, Error, "add keys:", "%s has no keys: it allows nothing", path)
+		r.find(idEmpty, n.Line, Error, "add keys:", "%s has no keys: it allows nothing", path)
 	}
 	if method == 0 {
 		return
@@ -415,11 +562,12 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 		e.setKey()
 		switch {
 		case e.never != "" && key != "":
-			r.find(e.Line, Error, keyHint(e), "%s key %q matches nothing: %s", keyType, key, e.never)
+			r.find(idNever, e.Line, Error, keyHint(e), "%s key %q matches nothing: %s", keyType, key, e.never)
+			if better := e.changed(fixTokens(key)); better.Text != key {
+				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, listed(rule.Principals())))
+			}
 		case keyType == Binary && digits(e.exact):
-			r.find(e.Line, Warning, "encode the key's own bytes: printf %s KEY | base64", "Binary key %q is the text %q, which looks like the codes of a key's bytes", key, e.exact)
-		case keyType == String && strings.Contains(key, tokenStart):
-			r.find(e.Line, Warning, "keyType: Pattern", "String key %q: tokens are replaced only in a Pattern", key)
+			r.find(idBinary, e.Line, Warning, "encode the key's own bytes: printf %s KEY | base64", "Binary key %q is the text %q, which looks like the codes of a key's bytes", key, e.exact)
 		}
 	}
 }

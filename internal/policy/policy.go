@@ -97,6 +97,9 @@ type Policy struct {
 	Resources  []Resource
 	Findings   []Finding  // mistakes in the form of the resources; Check finds the others
 	Attributes Attributes // of the clients, for servers
+
+	index   *index             // nil = there are few rules
+	ignored map[string]ignores // by file
 }
 
 // FromResources reports whether the policy comes from a BrokerAuthorization.
@@ -117,7 +120,8 @@ type Rule struct {
 	ClientIDs  []string
 	Attributes []map[string]string
 	Entries    []*Entry
-	everybody  bool // never in a resource
+	everybody  bool           // never in a resource
+	lines      map[string]int // of the principals, by the keys of alternatives
 }
 
 // A KeyType says how the text of an entry names keys.
@@ -149,6 +153,7 @@ type Entry struct {
 	key    []part      // of a Pattern
 	exact  string      // of String and Binary
 	ids    []idPattern // ClientIDs, parsed
+	idAt   []int       // the lines of ClientIDs
 	shared *bound      // for every principal; nil = the entry has tokens, or never matches
 }
 
@@ -405,6 +410,14 @@ func (p *Policy) WhereRule(r *Rule) string {
 		return r.Name
 	}
 	return fmt.Sprintf("%s:%d %s", p.Resources[r.Resource].File, r.Line, r.Name)
+}
+
+// idLine returns the line of ClientIDs[i].
+func (e *Entry) idLine(i int) int {
+	if i < len(e.idAt) {
+		return e.idAt[i]
+	}
+	return e.Line
 }
 
 // Never returns why an entry matches nothing, or "".

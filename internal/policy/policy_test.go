@@ -379,7 +379,7 @@ func FuzzDecide(f *testing.F) {
 		w := world{rand.New(rand.NewPCG(seed, 0))}
 		rules, text := w.rules()
 		p := parse(t, text)
-		p.Check()
+		p.Check(t.Context())
 		for range 50 {
 			who, a := w.principal(), w.action()
 			want := judge(rules, who, a)
@@ -402,10 +402,10 @@ func FuzzCompare(f *testing.F) {
 		_, text := w.rules()
 		_, other := w.rules()
 		a, b := parse(t, text), parse(t, other)
-		if same := policy.Compare(a, parse(t, text), nil); len(same) > 0 {
+		if same := policy.Compare(t.Context(), a, parse(t, text), nil); len(same) > 0 {
 			t.Fatalf("%+v\n%s", same, text)
 		}
-		there, back := policy.Compare(a, b, nil), policy.Compare(b, a, nil)
+		there, back := policy.Compare(t.Context(), a, b, nil), policy.Compare(t.Context(), b, a, nil)
 		if len(there) != len(back) {
 			t.Fatalf("%d changes there, %d back\n%s%s", len(there), len(back), text, other)
 		}
@@ -427,12 +427,12 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		who := policy.Principal{ClientID: "c", Username: "u", Attributes: map[string]string{"x": "y"}}
-		for _, finding := range p.Check() {
+		for _, finding := range p.Check(t.Context()) {
 			if finding.Line < 1 || finding.Message == "" {
 				t.Errorf("%+v", finding)
 			}
 		}
-		for _, c := range policy.Compare(p, &policy.Policy{}, nil) {
+		for _, c := range policy.Compare(t.Context(), p, &policy.Policy{}, nil) {
 			if !c.Lost {
 				t.Errorf("%+v is new in a policy without rules", c)
 			}
@@ -459,7 +459,7 @@ func BenchmarkCheck(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if n := len(p.Check()); n != 2000 {
+		if n := len(p.Check(b.Context())); n != 2000 {
 			b.Fatal(n)
 		}
 	}

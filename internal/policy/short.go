@@ -120,12 +120,3 @@ func FromFunc(allow func(Principal, Action) bool) *Policy {
 	p.link()
 	return p
 }
-
-func (p *Policy) link() {
-	for _, r := range p.Rules {
-		for _, e := range r.Entries {
-			e.Rule = r
-		}
-	}
-	p.share()
-}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/sscli/sscli/internal/yamltext"
 )
@@ -38,6 +40,14 @@ func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
 	switch {
 	case len(source) > maxFile:
 		return nil, wrong(1, "larger than 4 MiB")
+	case len(bytes.TrimSpace(source)) > 0 && (bytes.TrimSpace(source)[0] == '{' || strings.HasSuffix(name, ".json")) && looksLikeJSON(source):
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(source, new(any)); errors.As(err, &syntax) {
+			// YAML in braces is read below
+			if _, notYAML := yamltext.Parse(context.Background(), source); notYAML != nil {
+				return nil, wrong(1+bytes.Count(source[:syntax.Offset], []byte("\n")), "not JSON: "+err.Error())
+			}
+		}
 	case json.Valid(source): // JSON may be indented with tabs, but YAML may not
 		source = bytes.ReplaceAll(source, []byte("\t"), []byte(" "))
 	}
@@ -49,6 +59,19 @@ func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
 	}
 	return roots, err
 }
+
+// looksLikeJSON reports whether a text that is no JSON seems to be meant as JSON: its first name is quoted.
+func looksLikeJSON(source []byte) bool {
+	text := bytes.TrimLeft(source, "[{ \t\r\n")
+	return !json.Valid(source) && len(text) > 0 && (text[0] == '"' || text[0] == '}')
+}
+
+// unlikeText matches a scalar that kubectl, which reads YAML 1.1, does not take for text.
+func unlikeText(n *yamltext.Node) bool {
+	return yamltext.IsPlain(n) && yaml11.MatchString(n.Value)
+}
+
+var yaml11 = regexp.MustCompile(`^(?:[yY]|[nN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0b[01_]+|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
 
 // nodeKind returns the kind of n, which may be nil.
 func nodeKind(n *yamltext.Node) kind {

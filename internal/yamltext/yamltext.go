@@ -429,5 +429,8 @@ func IsBool(n *Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == 
 // IsString reports whether n is a string.
 func IsString(n *Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" }
 
+// IsPlain reports whether n is a scalar without quotes.
+func IsPlain(n *Node) bool { return n.Kind == yaml.ScalarNode && n.Style == 0 }
+
 // IsLiteral reports whether n is a scalar that begins with |.
 func IsLiteral(n *Node) bool { return n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle != 0 }

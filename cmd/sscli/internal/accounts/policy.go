@@ -40,7 +40,7 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 	}
 	p := &Policies{app: a, files: f, login: login, cancel: func() {}}
 	var err error
-	if o.Policy, err = p.read(); err != nil {
+	if o.Policy, err = p.read(context.Background()); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
 	if !login {
@@ -50,7 +50,7 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 }
 
 // read reads the files.
-func (p *Policies) read() (*policy.Policy, error) {
+func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
 	p.state = p.stat()
 	var all []*policy.Policy
 	for _, name := range p.files.Policy {
@@ -75,7 +75,7 @@ func (p *Policies) read() (*policy.Policy, error) {
 		}
 	}
 	merged := policy.Merge(all...)
-	findings := merged.Check()
+	findings := merged.Check(ctx)
 	n := 0
 	for _, f := range findings {
 		if f.Severity >= policy.Warning {
@@ -148,7 +148,7 @@ func (p *Policies) Watch(server *emulator.Server, hangup bool) {
 					continue
 				}
 			}
-			rules, err := p.read()
+			rules, err := p.read(ctx)
 			if err != nil {
 				p.app.Warn(err.Error()+"; the rules stay as they were", "")
 				continue

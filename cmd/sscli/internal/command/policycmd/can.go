@@ -192,7 +192,7 @@ is 1 if something is no longer allowed.
 				a.Inform(note)
 			}
 			lost := false
-			for _, c := range policy.Compare(both[0], both[1], slices.Concat(seen.deeds, seen.without)) {
+			for _, c := range policy.Compare(cmd.Context(), both[0], both[1], slices.Concat(seen.deeds, seen.without)) {
 				f := format.PolicyChange{Change: "allowed", User: c.Username, Client: c.ClientID, Attributes: attributePairs(c.Attributes), Method: c.Method.String(), On: c.On, From: c.From}
 				if c.Lost {
 					lost, f.Change, f.Where = true, "lost", both[0].Where(c.Old)
@@ -205,6 +205,9 @@ is 1 if something is no longer allowed.
 			}
 			if err := a.Flush(); err != nil {
 				return err
+			}
+			if cmd.Context().Err() != nil {
+				return context.Cause(cmd.Context())
 			}
 			return fault.NoIf(lost)
 		},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -76,17 +77,23 @@ func needFiles(_ *cobra.Command, args []string) error {
 
 func newCheck(a *app.App) *cobra.Command {
 	var least string
+	var ignore []string
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Find mistakes in an authorization",
 		Long: `Find mistakes in an authorization: what the broker does not understand, topics and keys that
-match nothing, rules that anybody can use by choosing a client id, rules that nobody can
-use or that add nothing, and clients that may use keys but cannot connect, send requests,
-get replies or watch.
+match nothing, and, by asking the rules, for each principal: clients that may use keys but
+cannot connect, send requests, get replies or watch; clients that read what belongs to
+others, or can take their client ids; and rules that add nothing.
 
-Each finding is a line: FILE:LINE: SEVERITY: the problem; how to fix it. An error does not
-work, and a warning does not do what it seems to do; info is shown only with --severity
-info: it works, but not for all clients of the rule. The exit code is 1 if there are findings.
+Each finding is a line: FILE:LINE: SEVERITY: ID: the problem; how to fix it. A change of the
+rules was tried before it is shown. An error does not work, and a warning does not do what it
+seems to do; info is shown only with --severity info: it works, but not for all clients of
+the rule. The exit code is 1 if there are findings. docs/authorization.md explains each ID.
+
+A comment such as # sscli:ignore SS021: the dashboard reads everything, in the line of a
+finding or before it, silences it; before all else, in the whole file. --ignore does so for
+all files.
 
 ` + forms,
 		Example:           "  sscli policy check authz.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy check -",
@@ -97,32 +104,40 @@ info: it works, but not for all clients of the rule. The exit code is 1 if there
 			if !ok {
 				return fault.Usagef("--severity %.32q: must be info, warning or error", least)
 			}
-			return check(cmd.Context(), a, args, severity)
+			for _, id := range ignore {
+				if !regexp.MustCompile(`^SS\d{3}$`).MatchString(id) {
+					return fault.Usagef("--ignore %.32q: expected an ID such as SS021", id)
+				}
+			}
+			return check(cmd.Context(), a, args, severity, ignore)
 		},
 	}
 	cmd.Flags().StringVar(&least, "severity", "warning", "show findings of at least this `SEVERITY`: info, warning or error")
+	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "show no findings with this `ID`, such as SS021; may be repeated")
 	return cmd
 }
 
-func check(ctx context.Context, a *app.App, names []string, least policy.Severity) error {
+func check(ctx context.Context, a *app.App, names []string, least policy.Severity, ignore []string) error {
 	shown, resources := 0, 0
 	for _, name := range names {
 		p, err := read(ctx, a, name)
 		var findings []policy.Finding
 		if bad, ok := errors.AsType[*policy.SyntaxError](err); ok {
-			findings = []policy.Finding{{File: bad.File, Line: bad.Line, Severity: policy.Error, Message: bad.Message}}
+			findings = []policy.Finding{{ID: policy.IDSyntax, File: bad.File, Line: bad.Line, Severity: policy.Error, Message: bad.Message}}
 		} else if err != nil {
 			return err
 		} else {
-			findings = p.Check()
+			if findings = p.Check(ctx); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			resources += len(p.Resources)
 		}
 		for _, f := range findings {
-			if f.Severity < least {
+			if f.Severity < least || slices.Contains(ignore, f.ID) {
 				continue
 			}
 			shown++
-			if err := a.Queue(format.PolicyFinding{File: f.File, Line: f.Line, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint}); err != nil {
+			if err := a.Queue(format.PolicyFinding{ID: f.ID, File: f.File, Line: f.Line, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint}); err != nil {
 				return err
 			}
 		}
@@ -179,7 +194,14 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 		lines := "| who | may | on | rule |\n| --- | --- | --- | --- |\n"
 		for _, r := range rows {
 			e := r.(format.PolicyEntry)
-			lines += fmt.Sprintf("| %s | %s | %s | %s |\n", cellText(e.Who), e.Method, cellText(e.On), cellText(e.Where))
+			on := cellText(e.On)
+			if e.Type != "" && e.Type != string(policy.Pattern) {
+				on += " (" + e.Type + ")"
+			}
+			if e.Never != "" {
+				on += " (never: " + cellText(e.Never) + ")"
+			}
+			lines += fmt.Sprintf("| %s | %s | %s | %s |\n", cellText(e.Who), e.Method, on, cellText(e.Where))
 		}
 		return a.Emit(format.PolicyText{Text: lines})
 	}

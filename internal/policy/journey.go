@@ -1,0 +1,725 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// responseForms are the topics for replies to a client: who uses each, and the topic.
+func responseForms(clientID string) [][2]string {
+	const store = "/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"
+	return [][2]string{
+		{"sscli", wire.ResponseTopic(clientID)},
+		{"the Rust SDK", "clients/" + clientID + "/services" + store + "/response"},
+		{"the .NET SDK", "clients/" + clientID + store},
+		{"the Go SDK", wire.HexResponseTopic(clientID)},
+	}
+}
+
+// Clients are the libraries whose topics for replies Journey knows, in the order of responseForms.
+var Clients = []string{"sscli", "rust", "dotnet", "go"}
+
+// Journey returns what a client of a library does for a command on a key: get, set, del, scan, watch or lock. ok is false
+// for another command or library.
+func Journey(command, library, clientID, key string) (all []Action, ok bool) {
+	form := slices.Index(Clients, library)
+	if form < 0 {
+		return nil, false
+	}
+	notify := Action{Subscribe, wire.NotifyFilter(clientID)}
+	all = []Action{{Method: Connect}, {Publish, wire.RequestTopic}, {Subscribe, responseForms(clientID)[form][1]}}
+	switch command {
+	case "get", "scan":
+		return append(all, Action{Read, key}), true
+	case "set", "del", "vdel":
+		return append(all, Action{Write, key}), true
+	case "watch", "lock":
+		if library == "go" || library == "dotnet" { // they do not subscribe to their notifications
+			all = append(all, Action{Read, key})
+		} else {
+			all = append(all, notify, Action{Read, key})
+		}
+		if command == "lock" {
+			all = append(all, Action{Write, key})
+		}
+		return all, true
+	}
+	return nil, false
+}
+
+// An actor is an alternative, as a client that fits it alone, with what the rules allow to it.
+type actor struct {
+	alternative
+	rule *Rule   // the first that names it
+	line int     // of the alternative in the rule or, if it may use keys, of the first of them
+	keys Method  // what it may do with any key
+	near []*Rule // the rules that apply to it
+	bare trial   // as a client that has nothing but what the rules ask of it
+	full trial   // as a client that also has the attributes that the tokens of its rules stand for
+}
+
+// A trial is what an actor may do.
+type trial struct {
+	who     Principal
+	clients []caller // those that may connect or, if none may, all
+	may     []bool   // for each of steps: whether one of the clients may; empty = not tried
+}
+
+// A caller is a principal that fits an alternative.
+type caller struct {
+	Principal
+	listed bool   // a Connect lists its client id
+	may    []bool // for each of steps
+}
+
+// The steps of a client of the store: indices of steps.
+const (
+	stepConnect = iota
+	stepRequest
+	stepWatch
+	stepResponse // and those after it: the responseForms
+	stepKeys     = -1
+)
+
+func steps(clientID string) []Action {
+	all := []Action{{Method: Connect}, {Publish, wire.RequestTopic}, {Subscribe, wire.NotifyFilter(clientID)}}
+	for _, f := range responseForms(clientID) {
+		all = append(all, Action{Subscribe, f[1]})
+	}
+	return all
+}
+
+// maxCallers is the number of client ids that are tried for one actor.
+const maxCallers = 16
+
+// callers returns principals like who that fit the alternative. Their client ids are the alternative's, or those that the
+// rules distinguish.
+func (a alternative) callers(who Principal, rules []*Rule) []caller {
+	all := []caller{{Principal: who}}
+	add := func(who Principal, listed bool) {
+		same := func(c caller) bool { return c.ClientID == who.ClientID && a.id == "" }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].listed = all[i].listed || listed
+		} else if who.ClientID != "" {
+			all = append(all, caller{Principal: who, listed: listed})
+		}
+	}
+	for _, r := range rules {
+		for _, e := range r.Entries {
+			if len(all) > maxCallers {
+				return all
+			}
+			ids := e.ClientIDs[:min(len(e.ClientIDs), maxCallers)]
+			if a.id != "" {
+				for _, pattern := range ids {
+					if fits, ok := a.valuesFor(who, pattern); ok {
+						add(fits, false)
+					}
+				}
+				continue
+			}
+			other := who
+			for _, pattern := range ids {
+				for _, star := range []string{"*", "", "x"} {
+					other.ClientID = fitting(strings.ReplaceAll(pattern, "*", star), &who)
+					if e.Methods == Connect && (star == "*" || strings.Contains(pattern, "*")) && e.fits(&other) {
+						add(other, other.ClientID == pattern)
+					}
+				}
+			}
+			for _, id := range e.owners() {
+				other.ClientID = id
+				add(other, false)
+			}
+		}
+	}
+	return all
+}
+
+// walk finds what the rules allow to principals like who, which fit an alternative.
+func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
+	t.who = who
+	all := a.callers(who, rules)
+	for i, c := range all {
+		client := bindRules(c.Principal, rules, false)
+		for _, action := range steps(c.ClientID) {
+			all[i].may = append(all[i].may, client.Allowed(action) != nil)
+		}
+	}
+	t.clients = slices.DeleteFunc(slices.Clone(all), func(c caller) bool { return !c.may[stepConnect] })
+	if len(t.clients) == 0 {
+		t.clients = all
+	}
+	t.may = make([]bool, len(all[0].may))
+	for _, c := range t.clients {
+		for i, may := range c.may {
+			t.may[i] = t.may[i] || may
+		}
+	}
+	return t
+}
+
+func (c *checker) newActor(r *Rule, alt alternative) *actor {
+	a := &actor{alternative: alt, rule: r, line: r.lineOf(alt)}
+	who := alt.example(c.unused)
+	a.near = c.policy.rulesFor(&who)
+	entries := 0
+	for _, near := range a.near {
+		for _, e := range near.Entries {
+			if entries++; e.Type != "" && e.never == "" {
+				if a.keys |= e.Methods; near == r && a.line == r.lineOf(alt) {
+					a.line = e.Line
+				}
+			}
+		}
+	}
+	a.full.who = alt.example(c.unused, a.near...)
+	if c.work -= entries; c.work < 0 && len(c.first[r]) > 0 {
+		return a // another one of the rule was tried
+	}
+	a.full = alt.walk(a.full.who, a.near)
+	a.bare = a.full
+	if len(a.full.who.Attributes) > 0 && alt.user != "" {
+		who := a.full.who
+		who.Attributes = nil
+		a.bare = alt.walk(who, a.near)
+	}
+	return a
+}
+
+// exact reports whether the actor can connect with exactly one client id.
+func (a *actor) exact() bool {
+	if a.id != "" {
+		return true
+	}
+	for _, r := range a.near {
+		for _, e := range r.Entries {
+			if e.Methods == Connect && (len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ClientIDs, func(id string) bool { return strings.ContainsAny(id, "*?[") })) {
+				return false
+			}
+		}
+	}
+	return len(a.full.clients) == 1 && a.set == nil
+}
+
+// owners returns the client ids that a topic of the store names, in plain text or in hexadecimal.
+func (e *Entry) owners() (all []string) {
+	rest, notify := strings.CutPrefix(e.Text, wire.NotifyTopics)
+	if !notify {
+		var own bool
+		if rest, own = strings.CutPrefix(e.Text, "clients/"); !own || e.levels == nil {
+			return nil
+		}
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	if strings.ContainsAny(id, "+#{") || id == "statestore" {
+		return nil
+	}
+	if !notify {
+		all = []string{id}
+	}
+	if plain := unhex(id); plain != "" && utf8.ValidString(plain) {
+		all = append(all, plain)
+	}
+	return all
+}
+
+// elsewhere returns an alternative that a client may fit besides an actor's, so that the rules together allow a step; "" =
+// none. It tries as many as one client plausibly is.
+func (c *checker) elsewhere(a *actor, step int) string {
+	tried := 0
+	for _, other := range c.open[step] {
+		both, ok := a.with(other.alternative)
+		if other == a || !ok {
+			continue
+		}
+		if tried++; tried > 8 {
+			break
+		}
+		who := both.example(c.unused)
+		near := c.policy.rulesFor(&who)
+		if step == stepKeys || both.walk(both.example(c.unused, near...), near).may[step] {
+			return other.key()
+		}
+	}
+	return ""
+}
+
+// whoever stands for the alternatives in the message of a lack.
+const whoever = "\x00"
+
+// A lack is a step that clients of one or more actors miss.
+type lack struct {
+	Finding
+	actors []*actor
+	step   func(*actor, []*Rule) bool // with the mend, the actor has what it lacks
+	entry  func(*actor) *Entry        // of the mend
+	old    *Entry                     // the entry that the mend replaces; nil = a rule is added
+}
+
+func (c *checker) lack(a *actor, l lack) {
+	for i, known := range c.lacks {
+		if known.Line == l.Line && known.Message == l.Message {
+			c.lacks[i].actors = append(known.actors, a)
+			return
+		}
+	}
+	l.File, l.actors = c.file, []*actor{a}
+	c.lacks = append(c.lacks, l)
+}
+
+// flush reports the lacks of a rule's actors, each with a mend if one helps.
+func (c *checker) flush() {
+	for _, l := range c.lacks {
+		who := l.actors[0].key()
+		if n := len(l.actors) - 1; n > 0 {
+			who += fmt.Sprintf(" and %d more", n)
+		}
+		l.Message = strings.Replace(l.Message, whoever, who, 1)
+		if l.entry != nil {
+			c.mend(&l)
+		}
+		c.all = append(c.all, l.Finding)
+	}
+	c.lacks = nil
+}
+
+// mend adds a mend to a lack, if it helps all actors.
+func (c *checker) mend(l *lack) {
+	m := &Mend{Old: l.old}
+	if l.old != nil {
+		m.New = []*Entry{l.entry(l.actors[0])}
+		l.Hint = fmt.Sprintf("write %q, for %s", m.New[0].Text, listed(l.old.Rule.Principals()))
+	} else {
+		m.Add = &Rule{Resource: l.actors[0].rule.Resource, Line: l.Line, Name: "the new rule"}
+		for _, a := range l.actors {
+			switch e := l.entry(a); {
+			case e == nil:
+				return
+			case len(m.Add.Entries) == 0:
+				e.Rule, m.Add.Entries = m.Add, []*Entry{e}
+			case e.Methods == Connect:
+				first := m.Add.Entries[0]
+				for _, id := range e.ClientIDs {
+					if !slices.Contains(first.ClientIDs, id) {
+						first.ClientIDs = append(slices.Clone(first.ClientIDs), id)
+						first.ids = newIDs(first.ClientIDs)
+					}
+				}
+			case e.Text != m.Add.Entries[0].Text:
+				return
+			}
+			switch {
+			case a.user != "":
+				m.Add.Usernames = append(m.Add.Usernames, a.user)
+			case a.id != "":
+				m.Add.ClientIDs = append(m.Add.ClientIDs, a.id)
+			default:
+				m.Add.Attributes = append(m.Add.Attributes, a.set)
+			}
+		}
+		l.Hint = "add " + m.Add.Flow()
+		if slices.Equal(m.Add.Principals(), l.actors[0].rule.Principals()) {
+			l.Hint = "add to the brokerResources of " + l.actors[0].rule.Name + ": - " + m.Add.resources()[0].flow()
+		}
+	}
+	for _, a := range l.actors {
+		if !l.step(a, (&Policy{Rules: a.near}).With(m).Rules) {
+			l.Hint = ""
+			return
+		}
+	}
+	l.Mend = m
+}
+
+// journeys checks what an actor's clients need: to connect and, if they may use keys, to send requests, get replies and
+// watch.
+func (c *checker) journeys(a *actor) {
+	t := &a.bare
+	allows := func(step ...int) func(*actor, []*Rule) bool {
+		return func(a *actor, rules []*Rule) bool {
+			may := a.walk(a.bare.who, rules).may
+			return slices.ContainsFunc(step, func(i int) bool { return may[i] })
+		}
+	}
+	need := func(id string, severity Severity, entry func(*actor) *Entry, what, consequence string, mend bool, step ...int) {
+		may := func(all []bool) bool { return slices.ContainsFunc(step, func(i int) bool { return all[i] }) }
+		l := lack{Finding: Finding{ID: id, Line: a.line, Severity: severity}, step: allows(step...), entry: entry}
+		for _, i := range step {
+			l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: t.clients[0].Principal, Action: steps(t.clients[0].ClientID)[i]}})
+		}
+		other := ""
+		if !may(t.may) && mend {
+			for _, i := range step {
+				other = cmp.Or(other, c.elsewhere(a, i))
+			}
+		}
+		switch attempt := a.attempt(step...); {
+		case may(t.may):
+			c.some(a, l, what, consequence, step...)
+			return
+		case attempt != nil:
+			l.Line, l.old = attempt.Line, attempt
+			l.Severity = max(severity, Warning)
+			l.Message = "no rule allows " + what + " for " + whoever + consequence + ", although this one seems to be meant for it"
+			l.entry = func(a *actor) *Entry { return attempt.changed(entry(a).Text) }
+		case may(a.full.may):
+			l.ID, l.Severity = idAttribute, Warning
+			l.Message = fmt.Sprintf("%s is allowed to %s only with the attribute %s, which no rule asks of it", what, whoever, a.madeUp())
+		case other != "":
+			l.Severity, l.entry = Info, nil
+			l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
+		default:
+			l.Message = "no rule allows " + what + " for " + whoever + consequence
+		}
+		c.lack(a, l)
+	}
+	need(idConnect, Error, connectEntry, "Connect", "", true, stepConnect)
+	var responses []int
+	for i := range responseForms("") {
+		responses = append(responses, stepResponse+i)
+	}
+	replies := slices.Contains(t.may[stepResponse:], true)
+	if a.keys == 0 {
+		if t.may[stepRequest] && replies && c.elsewhere(a, stepKeys) == "" {
+			c.lack(a, lack{Finding: Finding{ID: idKeys, Line: a.line, Severity: Warning, Message: "no rule allows any key to " + whoever + ", which may send requests and get replies", Hint: "stateStoreResources: with the keys that it uses"}})
+		}
+		return
+	}
+	half := t.may[stepRequest] != replies // what it has of its own shows that it does not rely on others
+	need(idRequest, Error, topicEntry(Publish, wire.RequestTopic), "Publish on the topic of requests", ": the keys cannot be used", !half, stepRequest)
+	need(idReplies, Error, topicEntry(Subscribe, "clients/{principal.clientId}/#"), "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
+	if replies {
+		c.forms(a)
+	}
+	if a.keys&Read != 0 {
+		severity := Info
+		if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], func(other *actor) bool { return other.keys&Read != 0 }) {
+			severity = Warning // the others that read watch
+		}
+		entry := func(a *actor) *Entry { return topicEntry(Subscribe, wire.NotifyFilter(t.clients[0].ClientID))(a) }
+		need(idWatch, severity, entry, "Subscribe on notifications", ": watch is refused", true, stepWatch)
+	}
+}
+
+// connectEntry returns a Connect by which an actor is bound to what its login proves.
+func connectEntry(a *actor) *Entry {
+	e := &Entry{Methods: Connect, Path: "brokerResources[0]"}
+	switch {
+	case a.user != "":
+		return e.connecting("{principal.username}")
+	case a.id != "":
+		return e.connecting(QuotePattern(a.id))
+	}
+	for name := range a.set {
+		return e.connecting(tokenStart + tokenAttribute + name + "}-*")
+	}
+	return nil
+}
+
+func topicEntry(m Method, topic string) func(*actor) *Entry {
+	return func(*actor) *Entry {
+		return (&Entry{Methods: m, Path: "brokerResources[0]"}).changed(topic)
+	}
+}
+
+// attempt returns an entry that seems to be meant for one of some steps: its text is nearly what the step needs.
+func (a *actor) attempt(step ...int) *Entry {
+	all := steps(a.full.clients[0].ClientID)
+	for _, r := range a.near {
+		for _, e := range r.Entries {
+			if e.levels == nil || len(e.Text) > 256 {
+				continue
+			}
+			text := e.Text
+			if b, ok := e.bind(&a.full.clients[0].Principal); ok {
+				text = strings.Join(b.levels, "/")
+			}
+			for _, i := range step {
+				if on := all[i].On; e.Methods == all[i].Method && 100*(common(text, on)+commonEnd(text, on)) >= 85*max(len(text), len(on)) && i != stepConnect {
+					return e
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// commonEnd returns the length of what two texts end with, after what they begin with.
+func commonEnd(a, b string) int {
+	first, n := common(a, b), 0
+	for n < min(len(a), len(b))-first && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
+}
+
+// madeUp returns the attributes that the rules need and the actor does not prove.
+func (a *actor) madeUp() string {
+	var names []string
+	for name := range a.full.who.Attributes {
+		if _, ok := a.set[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
+}
+
+// some reports that only some of an actor's clients may do one of the steps.
+func (c *checker) some(a *actor, l lack, what, consequence string, step ...int) {
+	if a.id != "" || step[0] == stepConnect {
+		return
+	}
+	var listed, others []string
+	for _, client := range a.bare.clients {
+		switch {
+		case slices.ContainsFunc(step, func(i int) bool { return client.may[i] }):
+		case client.listed:
+			listed = append(listed, client.ClientID)
+		default:
+			others = append(others, client.ClientID)
+		}
+	}
+	l.entry, l.Proofs = nil, nil
+	switch {
+	case len(listed) > 0:
+		who := " as " + listed[0]
+		if n := len(listed) - 1; n > 0 {
+			who += fmt.Sprintf(" and %d more", n)
+		}
+		l.Severity, l.Message = Warning, "no rule allows "+what+" for "+whoever+who+consequence
+	case len(others) > 0:
+		l.Severity, l.Message = Info, "no rule allows "+what+" for "+whoever+" as other clients, such as "+others[0]+consequence
+	default:
+		return
+	}
+	c.lack(a, l)
+}
+
+// forms reports the SDKs whose topics for replies are not allowed.
+func (c *checker) forms(a *actor) {
+	var missing, topics []string
+	id := a.bare.clients[0].ClientID
+	for i, f := range responseForms(id) {
+		if !a.bare.may[stepResponse+i] {
+			missing = append(missing, f[0])
+			topics = append(topics, f[1])
+		}
+	}
+	if len(missing) > 0 {
+		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics of " + strings.Join(missing, " and ") + " for " + whoever,
+			Hint: "list the topic of each client in full, such as " + strings.Join(topics, ", ") + " for client id " + id}})
+	}
+}
+
+// identities reports rights by a client id that another client can take.
+func (c *checker) identities() {
+	var anyID *actor // may connect with any client id
+	for _, a := range c.actors {
+		stranger := a.full.who
+		stranger.ClientID = "victim" + c.unused
+		if anyID == nil && a.id == "" && c.ask(stranger).connect != nil {
+			anyID = a
+		}
+	}
+	for _, r := range c.policy.Rules {
+		if len(r.ClientIDs) > 0 && len(r.Entries) > 0 {
+			c.claimed(r, anyID)
+		}
+		c.shared(r)
+	}
+}
+
+func (c *checker) ask(who Principal) *Client { return c.policy.bindAll(who, false) }
+
+// claimed reports a rule for client ids that somebody else can take.
+func (c *checker) claimed(r *Rule, anyID *actor) {
+	for _, id := range r.ClientIDs {
+		who := ""
+		if c.ask(Principal{ClientID: id}).connect != nil {
+			who = "this port"
+		} else if anyID != nil {
+			who = anyID.key()
+		} else {
+			for _, other := range c.claims[id] {
+				if other.id == "" && (other.set != nil || len(c.claims[id]) > 1) {
+					who = other.key()
+				}
+			}
+		}
+		if who != "" {
+			c.find(idClaimed, r.lineOf(alternative{id: id}), Warning, nil, "usernames or attributes in principals: a client id proves nothing",
+				"%s is for the client id %s, which any client of %s can take", r.Name, listed(r.ClientIDs), who)
+			return
+		}
+	}
+}
+
+// shared reports the first entry of a rule that grants by the client id to clients that can take the id of another.
+func (c *checker) shared(r *Rule) {
+	var entry *Entry
+	for _, e := range r.Entries {
+		if slices.ContainsFunc(slices.Concat(append(slices.Clone(e.levels), e.key)...), func(p part) bool { return p.token == tokenClient }) && e.never == "" {
+			entry = e
+			break
+		}
+	}
+	if entry == nil {
+		return
+	}
+	for _, a := range c.first[r][:min(len(c.first[r]), 64)] {
+		if a.id != "" || len(a.full.clients) == 0 {
+			continue
+		}
+		who := a.full.who
+		who.ClientID = "victim" + c.unused
+		from := c.ask(who).connect
+		whose := "any other client"
+		if from == nil {
+			for _, client := range a.full.clients {
+				others := c.claims[client.ClientID]
+				at := slices.IndexFunc(others, func(o *actor) bool { return o != a && o.id == "" })
+				if now := c.ask(client.Principal).connect; now != nil && at >= 0 && !proven(now) {
+					who, from, whose = client.Principal, now, others[at].key()
+					break
+				}
+			}
+			if a.set != nil {
+				for _, client := range a.full.clients {
+					if now := c.ask(client.Principal).connect; now != nil && !proven(now) && strings.ContainsAny(strings.Join(now.ClientIDs, ""), "*?[") {
+						who, from, whose = client.Principal, now, "another client with "+a.key()
+						break
+					}
+				}
+			}
+		}
+		if from == nil {
+			continue
+		}
+		if _, ok := entry.bind(&who); !ok {
+			continue
+		}
+		mend := &Mend{Old: from, New: []*Entry{from.connecting("{principal.username}")}}
+		hint := "Connect with clientIds: [\"{principal.username}\"], and no other Connect for them"
+		if next := (&Policy{Rules: a.near}).With(mend).Rules; bindRules(who, next, false).connect != nil {
+			mend, hint = nil, "Connect only with client ids that contain a name that the login proves, in each rule"
+		}
+		c.find(idShared, entry.Line, Warning, mend, hint, "{principal.clientId}: any client of %s can take the id of %s, such as %s, and with it what %s allows", a.key(), whose, who.ClientID, r.Name)
+		c.prove(allowing(who, Action{Method: Connect}))
+		return
+	}
+}
+
+// proven reports whether each client id that a Connect allows contains a name that the login proves.
+func proven(e *Entry) bool {
+	return len(e.ClientIDs) > 0 && !slices.ContainsFunc(e.ClientIDs, func(id string) bool {
+		return !strings.Contains(id, tokenStart+tokenUser) && !strings.Contains(id, tokenStart+tokenAttribute)
+	})
+}
+
+// redundant reports rules of which every entry is allowed by other rules to all its principals.
+func (c *checker) redundant() {
+	idle := make(map[*Rule]bool) // rules that add nothing
+	exact := make(map[string]*Rule)
+	wild := make(map[string][]*Entry)
+	const most = 32 // wildcards that are compared with an entry
+	for _, r := range c.policy.Rules {
+		for _, a := range r.alternatives() {
+			for _, e := range r.Entries {
+				if c.work--; e.never != "" || c.work < -maxWork {
+					continue
+				}
+				for _, m := range e.Methods.Each() {
+					at := a.key() + "\x00" + m.String()
+					if id := at + "\x00" + entryKey(e, m); exact[id] == nil {
+						exact[id] = r
+					}
+					if wildcards := e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*"); wildcards && len(wild[at]) < most {
+						wild[at] = append(wild[at], e)
+					}
+				}
+			}
+		}
+	}
+	// covered returns another rule that allows what an entry allows to an alternative, or nil. A rule that adds
+	// nothing itself does not count, so that all that do may be removed.
+	covered := func(r *Rule, e *Entry, m Method, a alternative) *Rule {
+		at := a.key() + "\x00" + m.String()
+		free := *e
+		free.ClientIDs = nil
+		for _, same := range []*Entry{e, &free} {
+			if first := exact[at+"\x00"+entryKey(same, m)]; first != nil && first != r && !idle[first] {
+				return first
+			}
+		}
+		for _, other := range wild[at] {
+			if other.Rule != r && !idle[other.Rule] && other.includes(e) {
+				return other.Rule
+			}
+		}
+		return nil
+	}
+	for _, r := range c.policy.Rules {
+		if others := r.coveredBy(covered); len(others) > 0 {
+			idle[r] = true
+			c.find(idRedundant, r.Line, Warning, &Mend{Remove: r}, "remove it", "%s adds nothing to %s", r.Name, strings.Join(others, ", "))
+		}
+	}
+}
+
+// coveredBy returns the names of the rules that allow all that a rule allows, or nil.
+func (r *Rule) coveredBy(covered func(*Rule, *Entry, Method, alternative) *Rule) (others []string) {
+	all := r.alternatives()
+	for _, e := range r.Entries {
+		for _, m := range e.Methods.Each() {
+			for _, a := range all {
+				other := (*Rule)(nil)
+				if e.never == "" {
+					other = covered(r, e, m, a)
+				}
+				if other == nil {
+					return nil
+				}
+				if !slices.Contains(others, other.Name) {
+					others = append(others, other.Name)
+				}
+			}
+		}
+	}
+	return others
+}
+
+func entryKey(e *Entry, m Method) string {
+	return fmt.Sprintf("%s %s %s %q", m, e.Type, e.Text, e.ClientIDs)
+}
+
+// includes reports whether an entry allows everything that another one of the same method allows. It may
+// say no although it does.
+func (e *Entry) includes(other *Entry) bool {
+	if len(e.ClientIDs) > 0 || e.Type != Pattern && e.Type != other.Type || e.Text == other.Text {
+		return false // an equal entry is found otherwise
+	}
+	if e.Type == Pattern {
+		prefix, star := strings.CutSuffix(e.Text, "*")
+		return star && !strings.ContainsAny(prefix, "*?[{") && (prefix == "" || other.Type != Binary && strings.HasPrefix(other.Text, prefix))
+	}
+	var b bound
+	for _, l := range e.levels {
+		b.levels, b.wild = append(b.levels, l[0].name()), append(b.wild, l[0].token == tokenWild)
+	}
+	return b.covers(other.Text, true)
+}
+
+// name returns a part as written.
+func (p part) name() string {
+	if p.token == "" || p.token == tokenWild {
+		return p.text
+	}
+	return tokenStart + p.token + "}"
+}
