@@ -59,9 +59,13 @@ The exit code is 1 if a check warns or is critical, and 3, 4 or 124 if the broke
 answer. With -o nagios, it is 0, 1, 2 or 3: OK, warning, critical, unknown. With
 -o prometheus, it is 0 once the metrics are written.
 
+A check is OK only if that is known; it is unknown if not. With --match, a condition on keys
+applies to each key that matches.
+
 An age is measured on the store's clock. To read it, sscli sets the key ` + ClockKey + `, which
 expires after 10 s. With --no-write, in a protected context without --yes, or if the store
-refuses it, an age is by this machine's clock.
+refuses it, an age is by this machine's clock. A client with a fast clock may have made a
+version up to a minute younger than it is, unless --drift says that clocks are better.
 
 The store does not say since when a lock is held or how often a key changed. --held-max
 and --changes-max compare with what earlier runs put into the file of --state, or with
@@ -80,7 +84,7 @@ what --listen saw.`,
 	}
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.locks, "lock", nil, "check the lock `NAME`; may be repeated")
-	fs.StringArrayVar(&f.patterns, "match", nil, "check the number of keys that match `PATTERN`; may be repeated")
+	fs.StringArrayVar(&f.patterns, "match", nil, "check the keys that match `PATTERN`; may be repeated")
 	for _, c := range conditions() {
 		if c.value == "" {
 			f.switches[c.name] = fs.Bool(c.name, false, c.usage)
