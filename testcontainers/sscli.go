@@ -21,10 +21,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/wait"
@@ -41,6 +44,7 @@ type Container struct {
 	testcontainers.Container
 	options options
 	dir     string // on this machine, with the files for a login; empty = none
+	started atomic.Int32
 }
 
 // loginDir is the directory in the container with the CA, its certificates and the token.
@@ -219,6 +223,46 @@ func (c *Container) Env(ctx context.Context) (map[string]string, error) {
 	return env, nil
 }
 
+// A Store is another store in a [Container].
+type Store struct {
+	URL        string // of its broker: mqtt://HOST:PORT or, with [WithTLS], mqtts://HOST:PORT
+	ControlURL string // of its part of the control port
+}
+
+// storePort returns the port of the ith store that NewStore starts.
+func storePort(i int) string { return strconv.Itoa(20000+i) + "/tcp" }
+
+// NewStore starts another store in the container, with a clock, faults, topics and sessions of its own, and the keys of
+// [WithLoad]. It requires [WithStores], which says how many there can be. The name, of letters, digits, _ and -, must be
+// new.
+func (c *Container) NewStore(ctx context.Context, name string) (Store, error) {
+	i := int(c.started.Add(1)) - 1
+	if i >= c.options.stores {
+		return Store{}, fmt.Errorf("new store %q: the container has ports for %d: see WithStores", name, c.options.stores)
+	}
+	control, err := c.ControlURL(ctx)
+	if err != nil {
+		return Store{}, err
+	}
+	body := fmt.Sprintf(`{"name": %q, "listen": "0.0.0.0:%d"}`, name, 20000+i)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, control+"/stores", strings.NewReader(body))
+	if err != nil {
+		return Store{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return Store{}, fmt.Errorf("new store %q: %w", name, err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(reply.Body)
+		return Store{}, fmt.Errorf("new store %q: %s", name, strings.TrimSpace(string(text)))
+	}
+	url, err := c.PortEndpoint(ctx, storePort(i), c.secure("mqtt"))
+	return Store{url, control + "/stores/" + name}, err
+}
+
 // An Option is an option of [Run].
 type Option func(*options) error
 
@@ -235,6 +279,7 @@ type options struct {
 	login, policy, redis, control bool
 	tls                           bool
 	audience                      string
+	stores                        int
 }
 
 // WithLoad sets keys before the first client connects. Each source is a file or a directory on this machine of which
@@ -316,6 +361,15 @@ func WithControl() Option {
 	}
 }
 
+// WithStores lets [Container.NewStore] start up to n more stores in the container, for tests that run in parallel. It
+// includes [WithControl].
+func WithStores(n int) Option {
+	return func(o *options) error {
+		o.control, o.stores = true, n
+		return nil
+	}
+}
+
 // copyIn adds a flag whose value is a file or a directory, which is copied into the container. Each has a directory
 // of its own, so that neither files of the image nor other copies have its name.
 func (o *options) copyIn(flag, source string) error {
@@ -387,6 +441,9 @@ func (o *options) request() []testcontainers.ContainerCustomizer {
 	if o.control {
 		args = append(args, "--control", "0.0.0.0:1884", "--control-insecure")
 		ports = append(ports, controlPort)
+	}
+	for i := range o.stores {
+		ports = append(ports, storePort(i))
 	}
 	request := []testcontainers.ContainerCustomizer{
 		testcontainers.WithExposedPorts(ports...),
