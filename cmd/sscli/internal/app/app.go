@@ -86,9 +86,10 @@ type App struct {
 	Forms []string // further forms of output, which the command prints itself
 
 	// LogsResults means that results are only a log, as those of a server: the command goes on when
-	// nobody reads them.
+	// nobody reads them, and messages on standard error never block it; see NeverWait.
 	LogsResults bool
-	inputTaken  bool // see TakeInput
+	log         *logWriter // takes messages on standard error; nil = they are written directly
+	inputTaken  bool       // see TakeInput
 
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 

@@ -201,7 +201,7 @@ func (a *App) RememberKey(keys ...string) {
 func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {
-		w = a.Stderr
+		w = a.errors()
 	}
 	tap, end, err = trace.Open(w, file)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
@@ -50,7 +51,11 @@ func (a *App) stream(f *os.File) terminal.Stream {
 
 // Diagnostics returns a printer that prints to standard error in the given form.
 func (a *App) Diagnostics(form string) (*format.Printer, error) {
-	return a.stream(a.Stderr).Printer(form, a.Stderr)
+	w := a.errors()
+	if a.log != nil {
+		a.log.setForm(form)
+	}
+	return a.stream(a.Stderr).Printer(form, w)
 }
 
 // UsesColor reports whether to use colors on standard output.
@@ -58,8 +63,16 @@ func (a *App) UsesColor() bool { return a.stream(a.Stdout).UsesColor() }
 
 // Report prints the error that ended a command, if there is one, and returns the exit code.
 func (a *App) Report(err error) int {
+	defer func() {
+		if a.log != nil {
+			a.log.flush()
+		}
+	}()
 	if err == nil {
 		return 0
+	}
+	if fault.IsA[*signals.Interrupted](err) && a.Faults != nil {
+		_ = a.NeverWait() // a reader that stalls must not keep the process from ending
 	}
 	if a.Settings.Output == Plugin {
 		return a.reportUnknown(err)

@@ -21,8 +21,8 @@ func (f *LogFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // A RequestLog is the log of `serve -v` and `gateway -v`: a line on standard error for each request,
-// as the store saw it. The server waits until each line is written: no line is lost, but a slow
-// reader of the log slows the server down. Lines contain no passwords; keys and values are escaped.
+// as the store saw it. A reader of the log that stalls does not slow the server down: lines that cannot
+// be written within a second are dropped and counted. Lines contain no passwords; keys and values are escaped.
 // Its methods may be called concurrently.
 type RequestLog struct {
 	detailed bool // whether -vv was given

@@ -114,7 +114,12 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	a.LogsResults = every > 0
+	if every > 0 {
+		a.LogsResults = true
+		if err := a.NeverWait(); err != nil {
+			return err
+		}
+	}
 	defer app.CollectMore()()
 	p := plan{app: a, flags: f, names: names, held: make(map[string]bool)}
 	if err := p.open(ctx); err != nil {

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -36,7 +37,7 @@ The printed token stays valid while the lock is held.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.name = args[0]
 			o, err := f.newHolder(a)
-			if err != nil {
+			if err = cmp.Or(err, a.NeverWait()); err != nil {
 				return err
 			}
 			ctx := cmd.Context()

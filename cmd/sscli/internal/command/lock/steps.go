@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ may have expired before the release.`,
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	f.name = args[0]
 	o, err := f.knownHolder(a)
-	if err != nil {
+	if err = cmp.Or(err, a.NeverWait()); err != nil {
 		return err
 	}
 	if err := a.Confirm(ctx, "lock "+cmd.Name()+" "+format.Brief(f.name)); err != nil {
