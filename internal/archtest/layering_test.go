@@ -111,7 +111,7 @@ certs                internal/files internal/pemfile config
 via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
-usage                internal/files format repl suggest config fault
+usage                internal/files internal/glob format repl suggest config fault
 app                  internal/files internal/mqtt internal/retry internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
 accounts             internal/files internal/pemfile internal/policy emulator format suggest config certs fault app
 complete             client format config usage app
@@ -131,7 +131,7 @@ command/batch        internal/files client format repl signals suggest fault usa
 command/export       internal/files client format suggest config fault app complete exchange
 command/importcmd    client format suggest usage app exchange verb lineinput command/batch
 command/diff         client format suggest config fault app complete exchange jsonfield sources
-command/apply        internal/wire client format suggest config fault usage app exchange verb sources command/diff
+command/apply        internal/wire internal/glob client format suggest config fault usage app exchange verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
 command/lock/locklog client format
 command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app exchange verb lineinput command/lock/locklog
