@@ -162,3 +162,44 @@ func TestAttachedLiar(t *testing.T) {
 	}
 	eve.do("SET k v", "+OK")
 }
+
+// TestAttachedGone: registrations of clients that have disconnected without STOP end with the next notification, so
+// they do not keep other clients from watching.
+func TestAttachedGone(t *testing.T) {
+	t.Parallel()
+	address := mosquitto.Start(t, "set_tcp_nodelay true", mosquitto.Anonymous).Addresses[0]
+	observed := make(chan observe.Event, 1000)
+	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store"}, emulator.StoreOptions{Observe: func(e observe.Event) { observed <- e }}, emulator.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for i := range 3 {
+		c, err := ask(t.Context(), address, fmt.Sprint("gone", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply, _, err := c.wait(t.Context(), "", "KEYNOTIFY", "k"); err != nil || reply != "+OK\r\n" {
+			t.Fatal(reply, err)
+		}
+		c.conn.Close()
+	}
+	c, err := ask(t.Context(), address, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.Close()
+	for i, want := 0, 3; want > 0; i++ {
+		if _, _, err := c.wait(t.Context(), "", "SET", "k", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		for e := range observed {
+			if e.Verb == "SET" || e.Verb == "set" {
+				if want = len(e.Notified); i > 100 {
+					t.Fatalf("%d registrations of clients that have gone are left", want)
+				}
+				break
+			}
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // TestAttachedQueue: replies that wait to be sent are limited by all their bytes, also those that clients choose.
 func TestAttachedQueue(t *testing.T) {
 	t.Parallel()
-	a := &Attached{wake: make(chan struct{}, 1), cancel: func(error) {}}
+	a := &Attached{wake: make(chan struct{}, 1), cancel: func(error) {}, proven: time.Now().Add(time.Hour)}
 	a.opts.Now = time.Now
 	var err error
 	if a.engine, _, err = openStore(a.opts, Data{}, &a.mu, context.CancelCauseFunc(a.cancel)); err != nil {
@@ -25,7 +25,7 @@ func TestAttachedQueue(t *testing.T) {
 		ResponseTopic: "replies/" + long, Correlation: []byte(long),
 	}
 	for range maxWaitingBytes/(2*len(long)) + 2 {
-		a.receive(request)
+		a.receive(new(asker), request)
 	}
 	if last := string(a.queue[len(a.queue)-1].Payload); last != "-ERR the quota has been exceeded\r\n" {
 		t.Errorf("after %d replies of 120 KB: %q", len(a.queue), last)

@@ -182,7 +182,8 @@
 //
 //	the sender of a request: `__srcId`, else the response topic; no answer if they differ
 //	a client that gives another client's id in both can end that client's KEYNOTIFY, or use its rules
-//	registrations outlive the connection of the client
+//	registrations outlive the connection of the client, until the broker reports that nobody is subscribed
+//	requests wait while the store does not know whether another one answers
 //	a forbidden response topic gets no answer, and no DISCONNECT
 //	clients must subscribe to notifications; replies and notifications are ordinary messages
 //	a reply or notification larger than the broker accepts is dropped

@@ -29,6 +29,7 @@ type redisPort struct {
 	rule    func(*redis.Caller, *observe.Event, redis.Use) string // which rule decides about a command; nil = no rules apply
 	journal *journal                                              // nil = the store is in memory only
 	now     func() time.Time
+	proven  func() bool // reports whether the store may answer; nil = it always may
 	server  *redis.Server
 	caller  *redis.Caller // the client whose command is running, and causes the store's changes and events; nil = none
 	version []byte        // version of the last change
@@ -111,6 +112,14 @@ func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
 	return p.may == nil || p.may(who, key, write)
 }
 
+// served returns an error while another store may serve on the broker. Clients may repeat the command later.
+func (p *redisPort) served() error {
+	if p.proven == nil || p.proven() {
+		return nil
+	}
+	return &redis.Error{Code: "LOADING", Text: "this store does not serve: it is not connected to its broker, or another store serves there"}
+}
+
 // refused returns an error with the text of a refusal, or nil if text is empty.
 func refused(text string) error {
 	if text == "" {
@@ -121,6 +130,9 @@ func refused(text string) error {
 
 // Check returns the first reason why Do would refuse an operation, or nil.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
+	if err := p.served(); err != nil {
+		return err
+	}
 	p.caller = who
 	defer func() { p.caller = nil }()
 	rehearsal := p.store.Rehearse()
@@ -141,9 +153,12 @@ func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 }
 
 func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
+	unserved := p.served()
 	for i := range ops {
 		op := &ops[i]
 		switch {
+		case unserved != nil:
+			op.Err = unserved
 		case op.Verb == redis.Get:
 			op.Err = p.get(who, op)
 		case op.Protocol || op.Verb == redis.VDel:
@@ -259,6 +274,9 @@ const (
 // examines. The token of the next page is the byte '>' followed by the last examined key; the byte keeps
 // the token from being empty.
 func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
+	if err := p.served(); err != nil {
+		return nil, nil, err
+	}
 	start := prefix
 	var after []byte
 	if token != nil {
@@ -442,6 +460,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	if err != nil {
 		return "", errors.Join(err, ln.Close())
 	}
+	port.proven = a.isProven
 	a.mu.Lock()
 	a.port = port
 	a.mu.Unlock()

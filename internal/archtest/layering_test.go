@@ -97,7 +97,7 @@ internal/store       internal/wire internal/glob internal/shrinkmap internal/obs
 internal/yamltext
 internal/policy      internal/wire internal/glob internal/yamltext
 internal/pipenet
-emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/glob internal/observe internal/redis internal/store internal/policy internal/pipenet
+emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/glob internal/observe internal/redis internal/store internal/policy internal/pipenet internal/wait
 format               internal/wire internal/observe
 repl                 internal/files internal/wait format
 
@@ -109,7 +109,7 @@ trace                internal/files internal/mqtt internal/wire format
 config               internal/files client internal/yamltext format suggest
 certs                internal/files internal/pemfile config
 via                  client process suggest config
-fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
+fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via emulator
 help                 format config fault
 usage                internal/files internal/glob format repl suggest config fault
 app                  internal/files internal/mqtt internal/retry internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
@@ -138,7 +138,7 @@ command/lock         internal/files internal/wire client format signals process 
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
-command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
+command/serve        internal/httpport internal/files internal/mqtt internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
 command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete exchange
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault suggest app accounts complete exchange dataset command/ping

@@ -102,6 +102,13 @@ func (s *Store) unwatch(w *watcher, key string) {
 	s.watchers.Set(key, rest)
 }
 
+// Unwatch ends a client's registration for a key, if there is one.
+func (s *Store) Unwatch(clientID, key string) {
+	if s.watches(clientID, []byte(key)) {
+		s.unwatch(s.watching.M[clientID], key)
+	}
+}
+
 // maxUnwatched is the maximum number of registrations that one step of Disconnect removes.
 const maxUnwatched = 32
 

@@ -16,6 +16,7 @@ const (
 	CodeOutput     = 12
 	CodeData       = 13
 	codePartial    = 14
+	codeOtherStore = 15
 	codeTimeout    = 124
 )
 
@@ -43,6 +44,7 @@ func Codes() []Code {
 		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
 		{"13", "serve: the file of --data cannot be used (in use, damaged, no room, a disk error)"},
 		{"14", "apply, import, batch --load, del --match, serve --load --data: a mistake after writes"},
+		{"15", "serve --attach: another state store serves on the broker"},
 		{"124", "timed out with nothing applied"},
 		{"125", "the child could not be set up, or its guard was killed"},
 		{"126", "the child is not executable"},

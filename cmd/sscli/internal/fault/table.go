@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
@@ -250,6 +251,10 @@ func Table() []Row {
 			"check that the broker has a state store; `sscli serve` is one for development", IsA[*client.NoStoreError]},
 		{"stores", CodeStore, "two state stores answer on one broker: one request got several replies",
 			"end all but one of them: each sscli serve --attach is a store, and the broker may have its own", IsA[*StoresError]},
+		{"other_store", codeOtherStore, "serve --attach: another state store serves on this broker, so this one does not",
+			"end the other one first, or use `--standby`, which waits until it has gone", IsA[*emulator.OtherStoreError]},
+		{"self_test", CodeLogin, "serve --attach: its requests to itself got no answer: usually the broker does not let it read or write a topic",
+			"let the user of serve --attach publish and subscribe to clients/# and to the topic for requests", IsA[*emulator.SelfTestError]},
 		{"timeout", codeTimeout, "no reply came in time", "use a longer `--timeout`; `--trace` shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
 		{"refused_login", CodeConnection, "the broker refused the connection", "`--trace` shows what was sent; the broker's log may say more", isReason("CONNACK")},

@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
 	"github.com/sscli/sscli/internal/wire"
@@ -77,6 +78,8 @@ var explained = []struct {
 	{"invalid", 2, &client.InvalidError{Err: errors.New("why")}},
 	{"too_large", 2, &mqtt.TooLargeError{}},
 	{"output", 12, &OutputError{Err: &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}}},
+	{"other_store", 15, fmt.Errorf("attach: %w", &emulator.OtherStoreError{})},
+	{"self_test", 4, &emulator.SelfTestError{Topic: "t"}},
 	{"data_file", 13, &DataError{Err: &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}}},
 	{"data_file", 13, fmt.Errorf("attach: %w", &DataError{Err: syscall.ENOSPC})},
 	{"output", 12, &OutputError{Err: syscall.EPIPE, Done: true}},

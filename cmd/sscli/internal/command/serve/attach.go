@@ -13,15 +13,12 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
-	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
-	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -99,6 +96,12 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return err
 	}
+	var standby time.Duration
+	if f.standby != "" {
+		if standby, err = config.ParseDuration(f.standby); err != nil || standby <= 0 {
+			return fault.Usagef("--standby %s: expected a time such as 10s", f.standby)
+		}
+	}
 	engine := emulator.StoreOptions{
 		Now:     func() time.Time { return time.Now().Add(served.Skew) },
 		MaxKeys: served.MaxKeys,
@@ -107,31 +110,32 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		engine.Observe = log.Observe
 		served.Observe, served.Log = log.Observe, a.Logger()
 	}
-	connection, err := attachOptions(ctx, o)
+	connection, err := attachOptions(ctx, a, o)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	attached, err := emulator.Attach(limited, connection, engine, served.Data)
-	cancel()
-	if fault.IsA[*emulator.DataError](err) {
-		return dataError(err)
-	}
+	more := emulator.AttachOptions{Standby: standby, ResponseTopic: o.ResponseTopic, Timeout: o.Timeout, Log: a.Logger()}
+	var attached *emulator.Attached
+	retry := a.NewRetry(a.Settings.RetryFor)
+	retry.Timeout = o.Timeout + 20*time.Second // the store also waits for other stores and tests itself
+	err = retry.Do(ctx, func(ctx context.Context) (err error) {
+		attached, err = emulator.Attach(ctx, connection, engine, served.Data, more)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("attach: %w", err)
+		return attachError(a, err)
 	}
-	if err := checkAlone(ctx, a, o); err != nil {
-		return errors.Join(fmt.Errorf("attach: %w", err), attached.Close())
+	if standby > 0 {
+		select {
+		case <-attached.Ready():
+		case <-attached.Done():
+		case <-ctx.Done():
+		}
 	}
-	redisURL, err := f.redis.serve(attached, served)
-	if err == nil {
-		err = a.Emit(format.Serving{Op: "serve", URL: a.Settings.URL()})
-	}
-	if err == nil && redisURL != "" {
-		err = a.Emit(format.Serving{Op: "serve", URL: redisURL})
-	}
-	if err != nil {
-		return errors.Join(err, attached.Close())
+	if attached.Err() == nil && ctx.Err() == nil {
+		if err := f.announce(a, attached, served); err != nil {
+			return errors.Join(err, attached.Close())
+		}
 	}
 	err = report(ctx, a, attached)
 	if n := attached.Refused(); n > 0 {
@@ -140,27 +144,28 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	return err
 }
 
-// checkAlone returns an error if another store answers requests on the broker. It sends a request from
-// a separate client, and counts the replies. If the request fails, it prints a note and returns nil.
-func checkAlone(ctx context.Context, a *app.App, o client.Options) error {
-	const linger = 100 * time.Millisecond // time for a second reply
-	var answers trace.Answers
-	o.ClientID, o.ResponseTopic, o.Trace = "", "", trace.Tee(o.Trace, answers.Add)
-	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	s, err := client.Dial(limited, o)
+// announce starts the Redis port, if there is one, and prints the URLs.
+func (f serveFlags) announce(a *app.App, attached *emulator.Attached, served emulator.Options) error {
+	redisURL, err := f.redis.serve(attached, served)
 	if err == nil {
-		defer s.Close()
-		_, err = s.Get(limited, ping.Key)
+		err = a.Emit(format.Serving{Op: "serve", URL: a.Settings.URL()})
 	}
-	if err != nil {
-		a.Note("whether another store answers on this broker is not known: " + fault.Message(err))
-		return nil
+	if err == nil && redisURL != "" {
+		err = a.Emit(format.Serving{Op: "serve", URL: redisURL})
 	}
-	if wait.For(ctx, linger); answers.Most() > 1 {
-		return &fault.StoresError{Answers: answers.Most()}
+	return err
+}
+
+// attachError describes why a store is not served on the broker.
+func attachError(a *app.App, err error) error {
+	if fault.IsA[*emulator.DataError](err) {
+		return dataError(err)
 	}
-	return nil
+	err = fmt.Errorf("attach: %w", err)
+	if f, _ := fault.Of(err); f.Code == fault.CodeConnection && a.Settings.RetryFor == 0 && fault.IsA[*mqtt.DialError](err) {
+		return &fault.NextError{Err: err, Hint: suggest.Try("check host and port; `--retry-for 1m` waits for a broker that starts later")}
+	}
+	return err
 }
 
 // report warns about replies and notifications that the broker refused, at most once a second,
@@ -183,21 +188,27 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 		case <-pause:
 			next, pause = refused, nil
 		case <-attached.Done():
-			return dataError(fmt.Errorf("attach: %w", attached.Close()))
+			return attachError(a, attached.Close())
 		case <-ctx.Done():
 			return errors.Join(fault.ServerEnded(context.Cause(ctx)), attached.Close())
 		}
 	}
 }
 
-func attachOptions(ctx context.Context, o client.Options) (mqtt.Options, error) {
+// attachOptions returns how to connect to the broker that o names. Without --client-id, all stores have one client
+// id, so that the broker itself lets only one of them be connected.
+func attachOptions(ctx context.Context, a *app.App, o client.Options) (mqtt.Options, error) {
+	id := a.Settings.ClientID
+	if id == "" {
+		id = cmp.Or(a.Settings.ClientIDPrefix, "sscli") + "-store"
+	}
 	m := mqtt.Options{
 		Address:   o.Address,
 		TLS:       o.TLS,
 		WebSocket: o.WebSocket,
 		Proxy:     o.Proxy,
 		Dial:      o.Dial,
-		ClientID:  cmp.Or(o.ClientID, client.NewClientID()),
+		ClientID:  id,
 		Username:  o.Username,
 		Password:  o.Password,
 		Tap:       o.Trace,

@@ -44,7 +44,7 @@ type serveFlags struct {
 	login                       accounts.Login
 	sat                         accounts.Flags
 	redis                       redisFlags
-	skew, latency               string
+	skew, latency, standby      string
 	maxKeys                     int
 	maxPacket                   config.Size
 	limits                      limitFlags
@@ -115,7 +115,9 @@ print more about each request, and the clients that connect and disconnect. --lo
 json prints JSON.
 
 With --attach, act as the state store of a broker that has none, such as Mosquitto: serve
-is then a client that answers the requests of the other clients.`
+is then a client that answers the requests of the other clients. If another store answers
+there, serve ends with exit code 15. With --standby, it waits until no store has answered
+for 10 seconds, or for the time in --standby=TIME, and then serves what --data kept.`
 
 // New returns the command `sscli serve`.
 func New(a *app.App) *cobra.Command {
@@ -137,6 +139,9 @@ func New(a *app.App) *cobra.Command {
 // serve checks the flags, and runs the emulator or attaches a store.
 func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
 	if !f.attach {
+		if f.standby != "" {
+			return fault.Usagef("--standby without --attach: it waits for another store of the broker")
+		}
 		if err := checkListen(cmd.Flags()); err != nil {
 			return err
 		}
@@ -188,6 +193,8 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.controlInsecure, "control-insecure", false, "allow anybody to steer the store on an address of --control that is not loopback")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
+	fs.StringVar(&f.standby, "standby", "", "with --attach: wait while another store serves, and serve when none has answered for `DURATION`")
+	fs.Lookup("standby").NoOptDefVal = "10s"
 }
 
 func (f serveFlags) options(ctx context.Context) (emulator.Options, error) {
