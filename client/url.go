@@ -54,6 +54,10 @@ func parseURL(text string) (o Options, err error) {
 		port, o.WebSocket = "80", "/mqtt"
 	case "wss":
 		port, o.WebSocket, o.TLS = "443", "/mqtt", newTLS()
+	case "tcp":
+		return o, fmt.Errorf("scheme %q: expected mqtt://", u.Scheme)
+	case "ssl", "tls", "mqtt+ssl":
+		return o, fmt.Errorf("scheme %q: expected mqtts://", u.Scheme)
 	default:
 		return o, fmt.Errorf("scheme %q: expected mqtt://, mqtts://, ws:// or wss://", u.Scheme)
 	}

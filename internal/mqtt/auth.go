@@ -92,7 +92,7 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 // CONNACK. No supported method has a second step.
 func (c *Conn) authChallenge(p *packets.Auth) error {
 	if c.o.Auth.Method == "" || p.ReasonCode != packets.AuthContinueAuthentication {
-		return &LostError{&MalformedError{"AUTH before CONNACK"}}
+		return &LostError{&MalformedError{Why: "AUTH before CONNACK"}}
 	}
 	return ErrAuthLater
 }
@@ -103,10 +103,10 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.verdicts) == 0 {
-		return &MalformedError{"AUTH is not for a client that did not ask for it"}
+		return &MalformedError{Why: "AUTH is not for a client that did not ask for it"}
 	}
 	if method := p.Properties.AuthMethod; method != "" && method != c.o.Auth.Method {
-		return &MalformedError{fmt.Sprintf("AUTH with method %.64q, the connection's is %.64q", method, c.o.Auth.Method)}
+		return &MalformedError{Why: fmt.Sprintf("AUTH with method %.64q, the connection's is %.64q", method, c.o.Auth.Method)}
 	}
 	var verdict error
 	switch p.ReasonCode {
@@ -114,7 +114,7 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 	case packets.AuthContinueAuthentication:
 		verdict = ErrAuthLater
 	default:
-		return &MalformedError{fmt.Sprintf("reason code 0x%02X in AUTH", p.ReasonCode)}
+		return &MalformedError{Why: fmt.Sprintf("reason code 0x%02X in AUTH", p.ReasonCode)}
 	}
 	c.verdicts[0] <- verdict // never blocks: its capacity is 1
 	c.verdicts = c.verdicts[1:]

@@ -131,7 +131,7 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 // handleConnack handles the CONNACK that grants the login.
 func (c *Conn) handleConnack(p *packets.Connack) error {
 	if p.ReasonCode != 0 {
-		return &MalformedError{fmt.Sprintf("reason code 0x%02X in CONNACK", p.ReasonCode)}
+		return &MalformedError{Why: fmt.Sprintf("reason code 0x%02X in CONNACK", p.ReasonCode)}
 	}
 	if q := p.Properties.MaximumQOS; q != nil && *q == 0 {
 		return ErrQoS0
@@ -139,13 +139,13 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 	limits := c.limits
 	if v := p.Properties.ReceiveMaximum; v != nil {
 		if *v == 0 {
-			return &MalformedError{"receive maximum 0 in CONNACK"}
+			return &MalformedError{Why: "receive maximum 0 in CONNACK"}
 		}
 		limits.ReceiveMaximum = int(*v)
 	}
 	if v := p.Properties.MaximumPacketSize; v != nil {
 		if *v == 0 {
-			return &MalformedError{"maximum packet size 0 in CONNACK"}
+			return &MalformedError{Why: "maximum packet size 0 in CONNACK"}
 		}
 		limits.MaxPacketSize = int(min(*v, maxPacket))
 	}

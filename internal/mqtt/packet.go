@@ -21,6 +21,7 @@ const (
 // A MalformedError means that the broker sent a packet that MQTT 5 does not allow.
 type MalformedError struct {
 	Why string
+	TLS bool // the bytes are probably not MQTT but TLS
 }
 
 func (e *MalformedError) Error() string { return "malformed packet from the broker: " + e.Why }
@@ -110,13 +111,13 @@ func (p *packetReader) next() (*incoming, error) {
 	}
 	n, digits, err := readLength(p.r)
 	if errors.Is(err, errLength) {
-		return in, &MalformedError{err.Error()}
+		return in, &MalformedError{Why: err.Error()}
 	}
 	if err != nil {
 		return in, err
 	}
 	if n > p.limit {
-		return in, &MalformedError{fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
+		return in, &MalformedError{Why: fmt.Sprintf("it announces %d bytes, more than the %d that were allowed", n, p.limit)}
 	}
 	in.size = 1 + digits + n
 	body, err := p.nextBytes(n)
@@ -132,7 +133,7 @@ func (p *packetReader) next() (*incoming, error) {
 		err = unpack(in.other, body)
 	}
 	if err != nil {
-		return in, &MalformedError{fmt.Sprintf("%s of %d bytes: %v", in.name(), n, noEOF(err))}
+		return in, &MalformedError{Why: fmt.Sprintf("%s of %d bytes: %v", in.name(), n, noEOF(err))}
 	}
 	return in, nil
 }
@@ -146,7 +147,7 @@ func (in *incoming) setType(first byte) error {
 	switch in.kind {
 	case packets.PUBLISH:
 		if flags>>1&3 == 3 {
-			return &MalformedError{"QoS 3 does not exist"}
+			return &MalformedError{Why: "QoS 3 does not exist"}
 		}
 		return nil
 	case packets.PUBACK:
@@ -156,22 +157,22 @@ func (in *incoming) setType(first byte) error {
 	}
 	switch first {
 	case 0x15: // the TLS record type of an alert
-		return &MalformedError{"it is a TLS alert, so this port expects TLS"}
+		return &MalformedError{Why: "it is a TLS alert, so this port expects TLS", TLS: true}
 	case 'H': // as in "HTTP/1.1 400 Bad Request"
-		return &MalformedError{"it begins like HTTP"}
+		return &MalformedError{Why: "it begins like HTTP", TLS: true}
 	}
 	cp := packets.NewControlPacket(in.kind)
 	if cp == nil {
-		return &MalformedError{fmt.Sprintf("packet type %d does not exist", in.kind)}
+		return &MalformedError{Why: fmt.Sprintf("packet type %d does not exist", in.kind), TLS: true}
 	}
 	switch in.kind {
 	case packets.CONNECT, packets.SUBSCRIBE, packets.UNSUBSCRIBE, packets.PINGREQ:
-		return &MalformedError{"a broker does not send " + in.name()}
+		return &MalformedError{Why: "a broker does not send " + in.name()}
 	case packets.AUTH:
 		cp.Flags = 0 // MQTT 5, 2.1.3; paho writes 1
 	}
 	if flags != cp.Flags {
-		return &MalformedError{fmt.Sprintf("flags %#x of %s", flags, in.name())}
+		return &MalformedError{Why: fmt.Sprintf("flags %#x of %s", flags, in.name())}
 	}
 	in.other = cp
 	return nil

@@ -73,7 +73,7 @@ func (c *Conn) readPackets() error {
 		switch in.kind {
 		case packets.CONNACK:
 			if loggedIn {
-				return &LostError{&MalformedError{"a second CONNACK"}}
+				return &LostError{&MalformedError{Why: "a second CONNACK"}}
 			}
 			p := in.other.Content.(*packets.Connack)
 			if p.ReasonCode >= 0x80 {
@@ -91,7 +91,7 @@ func (c *Conn) readPackets() error {
 			err = c.disconnectReason(in.other.Content.(*packets.Disconnect))
 		default:
 			if !loggedIn {
-				return &LostError{&MalformedError{in.name() + " before CONNACK"}}
+				return &LostError{&MalformedError{Why: in.name() + " before CONNACK"}}
 			}
 			err = c.handle(in)
 		}
@@ -114,7 +114,7 @@ func (c *Conn) handle(in *incoming) error {
 		c.handlePingresp()
 		return nil
 	}
-	return &MalformedError{in.name() + " is not for a client that did not ask for it"}
+	return &MalformedError{Why: in.name() + " is not for a client that did not ask for it"}
 }
 
 func (c *Conn) isClosing() bool {
@@ -126,11 +126,11 @@ func (c *Conn) isClosing() bool {
 func (c *Conn) handlePublish(p *Publication) error {
 	switch {
 	case p.QoS > 1:
-		return &MalformedError{"a PUBLISH with QoS 2, which nobody subscribed to"}
+		return &MalformedError{Why: "a PUBLISH with QoS 2, which nobody subscribed to"}
 	case p.QoS == 1 && p.id == 0:
-		return &MalformedError{"a PUBLISH with packet identifier 0"}
+		return &MalformedError{Why: "a PUBLISH with packet identifier 0"}
 	case len(p.Topic) == 0:
-		return &MalformedError{"a PUBLISH with a topic alias, which was not granted"}
+		return &MalformedError{Why: "a PUBLISH with a topic alias, which was not granted"}
 	}
 	if p.QoS == 1 {
 		// Acknowledge first, because the callback may cause the connection to be closed.
@@ -163,7 +163,7 @@ func (c *Conn) acknowledge(id uint16) error {
 		limit = int(c.o.ReceiveMaximum)
 	}
 	if c.acks++; c.acks > limit {
-		return &MalformedError{fmt.Sprintf("more than %d messages without PUBACK", limit)}
+		return &MalformedError{Why: fmt.Sprintf("more than %d messages without PUBACK", limit)}
 	}
 	before := len(c.out)
 	c.out = appendPuback(c.out, id)
@@ -223,7 +223,7 @@ func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
 		return pending{}, nil
 	}
 	if want := max(len(p.filters), 1); ack != p.packet || codes != want {
-		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(ack), codes, packetName(p.packet), want)}
+		return pending{}, &MalformedError{Why: fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(ack), codes, packetName(p.packet), want)}
 	}
 	c.pending.Remove(id)
 	if ack == packets.PUBACK {

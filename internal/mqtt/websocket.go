@@ -62,7 +62,7 @@ func (w *webSocket) Read(b []byte) (int, error) {
 				return 0, w.readError(err)
 			}
 			if kind != websocket.BinaryMessage {
-				return 0, &MalformedError{"a text message on the WebSocket"}
+				return 0, &MalformedError{Why: "a text message on the WebSocket"}
 			}
 			w.message = message
 		}
@@ -100,7 +100,7 @@ func (w *webSocket) readError(err error) error {
 	ended, ok := errors.AsType[*websocket.CloseError](err)
 	switch {
 	case !ok:
-		return &MalformedError{err.Error()}
+		return &MalformedError{Why: err.Error()}
 	case ended.Code == websocket.CloseNormalClosure, ended.Code == websocket.CloseGoingAway, ended.Code == websocket.CloseNoStatusReceived:
 		return io.EOF
 	default:

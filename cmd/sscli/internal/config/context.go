@@ -57,6 +57,14 @@ func (e *UnknownContextError) Error() string {
 	return text
 }
 
+// Advice returns the hint for a number, which was meant as a count, as in ping -c 2 of other programs.
+func (e *UnknownContextError) Advice() (suggest.Hint, bool) {
+	if e.Name == "" || strings.Trim(e.Name, "0123456789") != "" {
+		return nil, false
+	}
+	return suggest.Try("`-n " + e.Name + "` is a count, and -c a context; `sscli context list`"), true
+}
+
 // CheckName returns an *[Error] if a context cannot have the name.
 func CheckName(name string) error {
 	const want = "expected letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64"

@@ -230,7 +230,7 @@ func Table() []Row {
 		{"proxy_login", CodeLogin, "the proxy refused the user name or the password (407)",
 			"`export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT`", matches(isProxyLogin)},
 		{"proxy", CodeConnection, "the proxy is unreachable, or cannot connect to the broker",
-			"use another `--proxy`, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
+			"use another `--proxy`, or none; `sscli context show` says what names it", isStage(mqtt.StageProxy)},
 		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
 			"add the broker's path, as in `ws://HOST:PORT/mqtt`, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
 		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster: `--via kubectl`, or forward a port first", isStage(mqtt.StageLookup)},
@@ -248,7 +248,7 @@ func Table() []Row {
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
 			"use `--tls` or mqtts://, or the port without TLS (1883)", isTLSPort},
 		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
-			"check that the broker has a state store; `sscli serve` is one for development", IsA[*client.NoStoreError]},
+			"check that the broker has a state store; for development, `sscli serve --attach` adds one", IsA[*client.NoStoreError]},
 		{"stores", CodeStore, "two state stores answer on one broker: one request got several replies",
 			"end all but one of them: each sscli serve --attach is a store, and the broker may have its own", IsA[*StoresError]},
 		{"other_store", codeOtherStore, "serve --attach: another state store serves on this broker, so this one does not",
@@ -320,7 +320,7 @@ func isPlainPort(err error) bool {
 }
 
 func isTLSPort(err error) bool {
-	return !IsA[*OverTLSError](err) && isStage(mqtt.StageConnect)(err) && (isCut(err) || IsA[*mqtt.MalformedError](err))
+	return !IsA[*OverTLSError](err) && isStage(mqtt.StageConnect)(err) && (isCut(err) || matches(func(e *mqtt.MalformedError) bool { return e.TLS })(err))
 }
 
 func isCut(err error) bool {

@@ -132,7 +132,8 @@ func habits() []habit {
 
 		// Copies of the store
 		{"", "export backup dump snapshot bgsave", "`sscli export`", ""},
-		{"", "import restore load", "`sscli import FILE`", ""},
+		{"", "import restore", "`sscli import FILE`", ""},
+		{"", "load", "`sscli import FILE`; for the records of a data set `sscli dataset load --help`", ""},
 		{"snapshot", "save", "`sscli export`", ""},
 		{"snapshot", "restore", "`sscli import FILE`", ""},
 
@@ -167,6 +168,9 @@ func habits() []habit {
 		{"help TOPIC", "locks locking lease leases mutex fencing fence token tokens", "`sscli help lock`", ""},
 
 		// The connection and the broker
+		{"auth", "can-i", "`sscli policy can --help`", ""},
+		{"", "can-i", "`sscli policy can --help`", ""},
+		{"", "port-forward tunnel", "`sscli forward`", ""},
 		{"", "auth login logout signin acl user users role roles connect credentials password", connection, ""},
 		{"", "config ctx contexts profile profiles connection connections target targets cluster clusters", "`sscli context list`", ""},
 		{"", "configure setup init", "`sscli context set NAME --url URL`", ""},
@@ -277,6 +281,12 @@ func FlagMeaning(command, flag string, operands []string) Meaning {
 		{"lock acquire", "force f", steal, ""},
 		{"lock release", "force f", steal, ""},
 		{"lock run", "force f", steal, ""},
+		{"apply", "f filename", "`sscli apply FILE`", ""},
+		{"diff", "f filename", "`sscli diff FILE`", ""},
+		{"ping", "c count", "`sscli ping -n COUNT`", ""},
+		{"watch", "json", "`sscli watch KEY --field PATH`", ""},
+		{"check", "field", "`sscli check KEY --json PATH`", ""},
+		{"check", "w warning c critical", "`sscli check KEY --max-age 5m,10m`: the first limit warns, the second is critical", ""},
 		{"set", "if-not-exists if-absent create", "`sscli set KEY VALUE --nx`", ""},
 	}, command, flag, operands)
 }

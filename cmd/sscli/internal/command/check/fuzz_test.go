@@ -1,6 +1,7 @@
 package check
 
 import (
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"math"
 	"strings"
 	"testing"
@@ -93,12 +94,12 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for text, days := range map[string]int{"0d": 0, "14d": 14, "65535d": 65535} {
-		if got, err := parseTime(text); err != nil || got != time.Duration(days)*day {
+		if got, err := config.ParseDuration(text); err != nil || got != time.Duration(days)*day {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"65536d", "-1d", "d", "1.5d"} {
-		if got, err := parseTime(text); err == nil {
+		if got, err := config.ParseDuration(text); err == nil {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

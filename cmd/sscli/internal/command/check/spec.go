@@ -6,7 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -202,7 +201,7 @@ func parseLimit(text, unit string, way direction) (l limit, err error) {
 func parseAmount(text, unit string) (number, error) {
 	switch unit {
 	case seconds:
-		d, err := parseTime(text)
+		d, err := config.ParseDuration(text)
 		if err == nil && d < 0 {
 			err = fmt.Errorf("%.32q: must not be negative", text)
 		}
@@ -223,18 +222,6 @@ func parseAmount(text, unit string) (number, error) {
 
 const day = 24 * time.Hour
 
-// parseTime is config.ParseDuration, which also takes days, such as 14d.
-func parseTime(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
-			return 0, fmt.Errorf("%.32q: expected days such as 14d", text)
-		}
-		return time.Duration(n) * day, nil
-	}
-	return config.ParseDuration(text)
-}
-
 const (
 	maxChanges = 1000 // per rate, because the times of the changes are kept
 	maxWithin  = 7 * day
@@ -246,7 +233,7 @@ func parseRate(text string) (r rate, err error) {
 	if !ok {
 		return r, fmt.Errorf("%.32q: expected a number and a time, such as 5/10m", text)
 	}
-	if r.within, err = parseTime(within); err != nil {
+	if r.within, err = config.ParseDuration(within); err != nil {
 		return r, err
 	}
 	if r.within <= 0 || r.within > maxWithin {
