@@ -328,7 +328,7 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	if mistakes := unique(specs); len(mistakes) > 0 {
 		return nil, nil, &fault.UsageError{Err: in(f.fileName(), mistakes)}
 	}
-	drift, err := config.ParseDuration(f.drift)
+	drift, err := parseAmount(f.drift, seconds)
 	if err != nil {
 		return nil, nil, fault.Usagef("--drift: %w", err)
 	}
@@ -339,7 +339,7 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	live := f.listen.listen != ""
 	for _, one := range apps {
 		own := contextOf(one)
-		views = append(views, newView(own, labels, brokers[own], drift, a.Form == "" && !live, a.Form == prometheus || live))
+		views = append(views, newView(own, labels, brokers[own], duration(drift), a.Form == "" && !live, a.Form == prometheus || live))
 	}
 	return views, apps, nil
 }
