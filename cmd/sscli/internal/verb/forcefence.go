@@ -121,17 +121,14 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 
 // aboutFence adds details to the error for a refused or missing token: when the key was written,
 // whether the key's token is from the future, and who holds the lock of the surrounding `lock run`.
-// The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing, so
-// that the trace shows only the user's request.
+// The key's token itself cannot be read (protocol.md 4).
 func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Command, refused error) error {
-	if a.Settings.Trace || a.Settings.TraceFile != "" {
-		return refused
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var known []string
 	var hint suggest.Hint // nil = the hint in the table of package fault
 	lock, _ := a.Env(EnvLockName)
+	labelRead(a, c.Key())
 	if now, err := s.Do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
 		known = append(known, fmt.Sprintf("the key was last written at %s (%s); the store does not show its token", version, age(version)))
@@ -145,6 +142,7 @@ func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Com
 		if hint == nil && c.Fence() == "" {
 			hint = suggest.Try("the same command with `--fence lock`, if lock `NAME` protects the key").Fill(suggest.Name, lock)
 		}
+		labelRead(a, lock)
 		if held, err := s.Do(ctx, client.Get(lock)); err == nil {
 			known = append(known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
 		}
@@ -157,6 +155,13 @@ func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Com
 		refused = &fault.NextError{Err: refused, Hint: hint}
 	}
 	return refused
+}
+
+// labelRead says in a trace that the next GET is sscli's own. The trace does not change what is sent.
+func labelRead(a *app.App, key string) {
+	if a.Settings.Trace {
+		a.Inform("reading " + format.Brief(key) + " for the hint")
+	}
 }
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
@@ -179,13 +184,14 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 }
 
 // noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
-// the end. It does nothing with --quiet, or with a trace, so that the trace shows only the user's request.
+// the end. It does nothing with --quiet.
 func noteNewline(ctx context.Context, a *app.App, s *client.Session, c client.Command) {
-	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
+	if a.Settings.Quiet {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	labelRead(a, c.Key())
 	reply, err := s.Do(ctx, client.Get(c.Key()))
 	if err != nil {
 		return // the VDEL was answered, and the note is optional
