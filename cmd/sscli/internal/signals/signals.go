@@ -4,7 +4,7 @@
 //	err := work(ctx) // ctx ends with an *Interrupted as its cause
 //
 // The first SIGINT, SIGTERM or SIGHUP cancels the context, so that the work can be cleaned
-// up. The second one ends the process. Signals that were ignored when sscli started, as under
+// up. The second one ends the process, except a second SIGHUP. Signals that were ignored when sscli started, as under
 // nohup(1), stay ignored. sscli's shell handles SIGINT itself with [Signals.Interrupts].
 //
 // Catching signals starts threads, which takes a tenth of the time of a get on a local broker.
@@ -66,7 +66,7 @@ type Signals struct {
 }
 
 // Notify returns a context that ends at the first signal that is caught, with an *[Interrupted] as
-// its cause. A second signal ends the process.
+// its cause. A second signal ends the process, except a second SIGHUP.
 func Notify(parent context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(parent)
 	s := &Signals{}
@@ -101,6 +101,11 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 			if f != nil && sig == os.Signal(syscall.SIGINT) {
 				f()
 				continue
+			}
+			// A terminal that closes sends SIGHUP more than once, by the kernel and by its shell. The second one must
+			// not end the cleanup, such as the release of a lock. SIGTERM, SIGINT and SIGKILL still do.
+			if sig == os.Signal(syscall.SIGHUP) {
+				signal.Notify(make(chan os.Signal, 1), sig) // caught and discarded
 			}
 			signal.Stop(came)
 			cancel(&Interrupted{sig.(syscall.Signal)})

@@ -42,6 +42,17 @@ func TestNotify(t *testing.T) {
 	}
 }
 
+// TestSecondHangup: a terminal that closes sends SIGHUP more than once, which does not end the cleanup.
+func TestSecondHangup(t *testing.T) {
+	ctx, s := Notify(t.Context())
+	s.Arm()
+	raise(t, syscall.SIGHUP)
+	<-ctx.Done()
+	for range 10 {
+		raise(t, syscall.SIGHUP) // ends the process, unless it is caught
+	}
+}
+
 // TestInterrupts: a shell handles SIGINT itself, but no other signal.
 func TestInterrupts(t *testing.T) {
 	ctx, s := Notify(t.Context())
