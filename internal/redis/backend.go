@@ -165,14 +165,15 @@ type Op struct {
 type Error struct {
 	Code string // first word of the reply, such as UNKNOWN; empty = ERR
 	Text string
+	args string // arguments of the request, which the reply shows and no log, because one may be a password
 }
 
 // Error returns the reply without its minus sign.
 func (e *Error) Error() string {
 	if e.Code == "" {
-		return "ERR " + e.Text
+		return "ERR " + e.Text + e.args
 	}
-	return e.Code + " " + e.Text
+	return e.Code + " " + e.Text + e.args
 }
 
 // Unknown returns the error for a write that was sent and got no answer. text describes what happened,

@@ -360,7 +360,7 @@ func (c *conn) dispatch(args [][]byte) {
 			err = &Error{Code: "EXECABORT", Text: "Transaction discarded because of: " + err.(*Error).Text}
 		}
 		c.fail(err)
-		c.observe(cmd, args, time.Time{})
+		c.observe(cmd, args, time.Time{}, err)
 		return
 	}
 	if c.lastCommand.Load() != cmd {
@@ -450,7 +450,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
 		c.fail(err)
 	}
-	c.observe(cmd, args, began)
+	c.observe(cmd, args, began, err)
 	c.sentHead = nil
 }
 

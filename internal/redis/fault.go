@@ -55,8 +55,9 @@ func (c *conn) dispatchFaulty(decide func(Intercepted) Fault, args [][]byte) {
 	switch {
 	case !goOn, f.Drop, f.Cut:
 	case f.Error != "":
-		c.fail(&Error{Text: f.Error})
-		c.observe(cmd, args, time.Time{})
+		err := &Error{Text: f.Error}
+		c.fail(err)
+		c.observe(cmd, args, time.Time{}, err)
 	default:
 		c.dispatch(args)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // observe passes a command and its reply to Options.Observe. cmd is nil if the command is
-// unknown; began is zero if the command was refused.
-func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
+// unknown; began is zero if the command was refused, and err is the error with which it ended.
+func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) {
 	if c.s.opts.Observe == nil {
 		return
 	}
@@ -34,7 +34,7 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 		e.Verb = cmd.fullName() // such as set or config|get
 		setArguments(&e, cmd, args)
 	}
-	setOutcome(&e, reply)
+	setOutcome(&e, reply, err)
 	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused
 	use := NotUsed
 	switch {
@@ -56,9 +56,8 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	if cmd.keys != oneKey {
 		return
 	}
-	value := 1 + slices.IndexFunc(strings.Fields(cmd.args), func(arg string) bool { return strings.HasPrefix(arg, "value:") })
 	for i := 2; i < len(args); i++ {
-		if i == value {
+		if i == cmd.value {
 			e.Value = args[i]
 		} else {
 			e.Options = append(e.Options, args[i])
@@ -66,11 +65,13 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	}
 }
 
-// setOutcome sets Outcome, Cause and Result of e according to the reply.
-func setOutcome(e *observe.Event, reply []byte) {
+// setOutcome sets Outcome, Cause and Result of e according to the reply, and to err if the command ended with it.
+func setOutcome(e *observe.Event, reply []byte, err error) {
 	if len(reply) > 0 && reply[0] == '-' {
 		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
-		text, _, _ = strings.Cut(text, ", with args beginning with") // an argument may be a password
+		if refused, ok := err.(*Error); ok && refused.args != "" {
+			text = refused.Text
+		}
 		e.Outcome, e.Cause = observe.Refused, text
 	} else if cause, missed := missed(e, string(reply[:min(len(reply), maxHead)])); missed {
 		e.Outcome, e.Cause = observe.No, cause

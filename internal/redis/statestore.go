@@ -12,9 +12,9 @@ func statestoreCommands() []*command {
 	return []*command{
 		{name: "ss.get", arity: 2, flags: reads | usesStore | fast, keys: oneKey, run: runSSGet, since: since, args: "key:key", summary: "Get the value and the version of a key"},
 		{name: "ss.version", arity: 2, flags: reads | usesStore | fast, keys: oneKey, run: runSSVersion, since: since, args: "key:key", summary: "Get the version of a key"},
-		{name: "ss.set", arity: -3, flags: writes | denyOOM | usesStore, keys: oneKey, run: runSSSet, since: since, args: "key:key value:string [condition:string] [expiration:string] [token:string]", summary: "Set a key and get its version: NX, NEX, PX ms, FT token"},
+		{name: "ss.set", arity: -3, flags: writes | denyOOM | usesStore, keys: oneKey, value: 2, run: runSSSet, since: since, args: "key:key value:string [condition:string] [expiration:string] [token:string]", summary: "Set a key and get its version: NX, NEX, PX ms, FT token"},
 		{name: "ss.del", arity: -2, flags: writes | usesStore, keys: oneKey, run: runSSDel, since: since, args: "key:key [token:string]", summary: "Delete a key: FT token"},
-		{name: "ss.vdel", arity: -3, flags: writes | usesStore, keys: oneKey, run: runSSVDel, since: since, args: "key:key value:string [token:string]", summary: "Delete a key if it has a value: FT token"},
+		{name: "ss.vdel", arity: -3, flags: writes | usesStore, keys: oneKey, value: 2, run: runSSVDel, since: since, args: "key:key value:string [token:string]", summary: "Delete a key if it has a value: FT token"},
 	}
 }
 

@@ -58,6 +58,7 @@ type command struct {
 	flags flag
 	keys  keySpec
 	run   func(c *conn, args [][]byte) error
+	value int // the index of the argument that is the value of its only key; 0 = none
 	looks int // the command counts as this many keys in a transaction, see looksAt
 
 	group, since, args, summary string // for COMMAND DOCS

@@ -62,7 +62,7 @@ func unknownCommand(args [][]byte) error {
 		}
 		shown.WriteString("'" + printable(a, maxShown-shown.Len()) + "' ")
 	}
-	return &Error{Text: "unknown command '" + name + "', with args beginning with: " + shown.String()}
+	return &Error{Text: "unknown command '" + name + "'", args: ", with args beginning with: " + shown.String()}
 }
 
 // unknownSubcommand returns the error for a request whose subcommand does not exist.
