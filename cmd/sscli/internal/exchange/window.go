@@ -48,15 +48,11 @@ const lastReplies = time.Second
 
 // Options are the options of a Window.
 type Options struct {
-	Limit int                         // how many requests may be in flight; 0 = up to MaxInFlight
-	Flush func() error                // called before the window waits, so that the user sees the results so far; nil = none
-	Sent  func(any, *client.InFlight) // called with the item of each request that was sent; nil = none
+	Limit int          // how many requests may be in flight; 0 = up to MaxInFlight
+	Flush func() error // called before the window waits, so that the user sees the results so far; nil = none
 
 	// Limited ends the requests, but not reading back, at once when it ends; nil = lastReplies after the context of Add.
 	Limited context.Context
-
-	// KeepLost passes on the *[client.LostAnswerError] of a write without a reply, and goes on sending.
-	KeepLost bool
 }
 
 // A Window is a queue of requests. Each belongs to an item of the caller, which gets the outcome with it. One
@@ -118,7 +114,7 @@ func (w *Window[T]) Len() int { return len(w.places) - w.head }
 func (w *Window[T]) Room() bool { return w.room(0) }
 
 func (w *Window[T]) room(bytes int) bool {
-	return w.Len() == 0 || w.Len() < w.limit && w.bytes+bytes <= maxBytes && (w.o.KeepLost || w.pipe.Losses() == w.losses && w.unsent == 0)
+	return w.Len() == 0 || w.Len() < w.limit && w.bytes+bytes <= maxBytes && w.pipe.Losses() == w.losses && w.unsent == 0
 }
 
 // Busy returns a channel that is closed when the request in flight for a key is over; nil if there is none.
@@ -145,12 +141,8 @@ func (w *Window[T]) Add(ctx context.Context, item T, c client.Command) error {
 	if p.outcome.Err = cmp.Or(context.Cause(ctx), context.Cause(sending)); p.outcome.Err == nil {
 		p.flight, p.outcome.Err = w.pipe.Queue(sending, c)
 	}
-	switch {
-	case p.flight == nil:
-		p.unsent = true
+	if p.unsent = p.flight == nil; p.unsent {
 		w.unsent++
-	case w.o.Sent != nil:
-		w.o.Sent(item, p.flight)
 	}
 	w.bytes += len(c.Value())
 	return w.push(ctx, p)
@@ -249,7 +241,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	if p.flight != nil && !p.flight.Over() {
 		w.broken = cmp.Or(w.broken, w.flush())
 	}
-	if p.await(); p.outcome.Lost() != nil && !w.o.KeepLost {
+	if p.await(); p.outcome.Lost() != nil {
 		w.recover(ctx)
 	}
 	if p.asked && !wire.Changes(p.command.Verb()) {
