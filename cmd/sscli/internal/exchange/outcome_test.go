@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,10 +123,13 @@ func TestNothingAfterLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		lost := false
+		lost, ends := false, 0
 		server.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{Drop: r.Key() == "lost"} })
 		w := NewWindow(Over(s), Options{Limit: 8}, func(key string, o Outcome) error {
 			lost = lost || fault.IsA[*fault.UnknownError](o.Err)
+			if o.Ends() {
+				ends++
+			}
 			return nil
 		})
 		set := func(key string) error {
@@ -145,8 +149,9 @@ func TestNothingAfterLoss(t *testing.T) {
 		if err := w.Add(t.Context(), "", client.Del("", client.WriteOptions{})); err != nil || w.Room() {
 			t.Errorf("there is room before the outcome of an invalid request was passed on: %v", err)
 		}
-		if err := w.Finish(t.Context(), nil); err != nil {
-			t.Error(err)
+		s.Close()
+		if err := errors.Join(set("closed"), w.Finish(t.Context(), nil)); err != nil || ends != 1 {
+			t.Errorf("%d requests could not be sent because of the connection, want 1; %v", ends, err)
 		}
 	})
 }

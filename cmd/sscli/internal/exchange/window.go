@@ -83,7 +83,6 @@ type place[T any] struct {
 	sent    time.Time
 	flight  *client.InFlight // nil if nothing is in flight
 	asked   bool             // it was sent, or could not be sent
-	unsent  bool             // it could not be sent
 	outcome Outcome
 }
 
@@ -141,7 +140,7 @@ func (w *Window[T]) Add(ctx context.Context, item T, c client.Command) error {
 	if p.outcome.Err = cmp.Or(context.Cause(ctx), context.Cause(sending)); p.outcome.Err == nil {
 		p.flight, p.outcome.Err = w.pipe.Queue(sending, c)
 	}
-	if p.unsent = p.flight == nil; p.unsent {
+	if p.outcome.unsent = p.flight == nil; p.outcome.unsent {
 		w.unsent++
 	}
 	w.bytes += len(c.Value())
@@ -235,7 +234,7 @@ func (w *Window[T]) Finish(ctx context.Context, err error) error {
 // finishFirst waits for the first outcome and passes it on.
 func (w *Window[T]) finishFirst(ctx context.Context) error {
 	p := &w.places[w.head]
-	if p.unsent {
+	if p.outcome.unsent {
 		w.unsent--
 	}
 	if p.flight != nil && !p.flight.Over() {

@@ -63,7 +63,12 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 		return err
 	}
 	a.Signals.Arm()
-	writes := exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, m.finish)
+	writes := exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, func(it match, o exchange.Outcome) error {
+		if o.Ends() {
+			return cmp.Or(context.Cause(ctx), o.Err)
+		}
+		return m.finish(it, o)
+	})
 	flush := func() error {
 		writes.Flush()
 		return a.Flush()
