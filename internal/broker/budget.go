@@ -140,12 +140,18 @@ func (c *Client) outstanding() int {
 // overShare reports whether to refuse memory to a client. bytes is the size of the memory that the
 // client already occupies, and more is the size of the memory that it requests. The client is
 // refused if the requested memory does not fit in the budget and the client would exceed its share
-// of a reserve: a quarter of the budget, divided equally among all connections. Clients within
+// of a reserve: a quarter of the budget, at most maxReserve, divided equally among all connections. Clients within
 // their share may continue, so all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
-	reserve := c.b.opts.MaxBytes / 4
+	reserve := min(c.b.opts.MaxBytes/4, maxReserve)
 	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))
 }
+
+// maxReserve and maxResume bound, in bytes, by how much clients may exceed the budget.
+const (
+	maxReserve = 20 << 20
+	maxResume  = 8 << 20
+)
 
 // chargeBuffers charges n bytes of the outbox's buffers, including their unused capacity; n may be
 // negative.

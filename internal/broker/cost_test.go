@@ -70,7 +70,7 @@ func TestCosts(t *testing.T) {
 			s.expiry = 1
 			online(b, s)
 			s.send(&delivery{msg: newMessage(i, 10, 0, 1), ids: &identifierList{ids: make([]uint32, 10_000)}, qos: 1})
-			s.client.out = nil // a real client would read it
+			s.client.out, s.client.parts = nil, nil // a real client would read it
 			s.client.chargeBuffers(-s.client.charged)
 			s.client.queued = 0
 		}},
@@ -81,7 +81,7 @@ func TestCosts(t *testing.T) {
 			}
 			s.send(&delivery{msg: newMessage(i, 10, 0, 1), ids: &identifierList{ids: make([]uint32, 100)}, qos: 1})
 			if i%1000 == 999 || i == identifiers-1 {
-				c.out = nil
+				c.out, c.parts = nil, nil
 				c.chargeBuffers(-c.charged)
 				c.queued = 0
 			}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A client's outbox, Client.parts and Client.out, holds whole packets in sending order. Only one
-// goroutine at a time writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
+// A client's outbox, Client.parts and Client.out, holds whole packets in sending order, in blocks, so that nothing that
+// waits for a client that does not read is copied again. Only one goroutine at a time writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
 // Client.writing, which it writes without the lock. For a few plain TCP clients, Unlock writes as
 // much as the socket accepts without blocking. The client's writeLoop writes everything else.
 
@@ -14,15 +14,21 @@ import (
 // returns the outbox. The caller appends the packet and stores the result in c.out.
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
+	c.grow(size, false)
 	c.waiting++
 	c.begun++
-	c.grow(size)
 	return c.out
 }
 
-// grow makes room in c.out for size bytes, which it counts as queued.
-func (c *Client) grow(size int) {
+// grow makes room in c.out for size bytes, which it counts as queued. A full block becomes a part; torn reports whether
+// its last packet continues with these bytes.
+func (c *Client) grow(size int, torn bool) {
 	c.queued += size
+	c.b.stats.BytesSent += uint64(size)
+	if n := len(c.out); n > 0 && n+size > block && cap(c.out)-n < size {
+		c.parts = append(c.parts, part{c.out, torn, c.begun})
+		c.out, c.begun = nil, 0
+	}
 	if c.out == nil {
 		c.out = c.b.takeSpare()
 		c.chargeBuffers(cap(c.out))
@@ -30,8 +36,10 @@ func (c *Client) grow(size int) {
 	before := cap(c.out)
 	c.out = slices.Grow(c.out, size)
 	c.chargeBuffers(cap(c.out) - before)
-	c.b.stats.BytesSent += uint64(size)
 }
+
+// block is the size of a block of the outbox in bytes, unless one packet is larger.
+const block = 128 << 10
 
 // A part is a part of the outbox before Client.out.
 type part struct {
@@ -43,8 +51,8 @@ type part struct {
 // share appends a value and its end to the outbox, whose last packet has begun. If the value is large, share does not
 // copy it: several clients may send the same memory. Each is charged for all of it.
 func (c *Client) share(value []byte, end string) {
-	if len(value) <= maxSpare { // a buffer of this size would be reused after the write
-		c.grow(len(value))
+	if len(value) <= block {
+		c.grow(len(value), true)
 		c.out = append(c.out, value...)
 	} else {
 		c.parts = append(c.parts, part{c.out, true, c.begun}, part{slices.Clip(value), end != "", 0})
@@ -54,7 +62,7 @@ func (c *Client) share(value []byte, end string) {
 		c.b.stats.BytesSent += uint64(len(value))
 	}
 	if end != "" {
-		c.grow(len(end))
+		c.grow(len(end), true)
 		c.out = append(c.out, end...)
 	}
 }
@@ -95,6 +103,7 @@ func (c *Client) ensureRoom(size int) bool {
 	}
 	// Drop all queued packets except CONNACK, which must precede DISCONNECT [MQTT-3.2.0-1].
 	outbox := append(c.parts, part{bytes: c.out})
+	c.connack = min(c.connack, len(outbox[0].bytes))
 	connack := append(make([]byte, 0, c.connack), outbox[0].bytes[:c.connack]...)
 	for _, p := range outbox {
 		c.queued -= len(p.bytes)
@@ -154,8 +163,8 @@ func (c *Client) takeOutbox() {
 
 // After buffers are written, some are kept and reused as outboxes of any client.
 const (
-	maxSpare  = 128 << 10 // maximum capacity of a buffer that is kept, in bytes
-	maxSpares = 64        // maximum number of buffers that are kept
+	maxSpare  = 2 * block // maximum capacity of a buffer that is kept, in bytes
+	maxSpares = 32        // maximum number of buffers that are kept
 )
 
 // takeSpare returns an empty buffer for an outbox, or nil if none is kept.
@@ -242,30 +251,42 @@ type directWrite struct {
 	err error
 }
 
+// maxDirectParts is the number of parts of an outbox that one Unlock writes on its own goroutine.
+const maxDirectParts = 16
+
 // writeDirect writes as much as each socket accepts without blocking. Each client's writeLoop
 // writes the rest.
 func (b *Broker) writeDirect(direct []directWrite) {
-	for i := range direct {
-		w := &direct[i]
-		w.n, w.err = w.fast.TryWrite(w.unwritten)
-	}
-	b.Lock()
-	defer b.mu.Unlock()
-	for _, w := range direct {
-		w.direct, w.unwritten = false, w.unwritten[w.n:]
-		done := w.err == nil && len(w.unwritten) == 0 // after an error, writeLoop gets the same error
-		if done {
-			w.endWrite()
+	for parts := 1; len(direct) > 0; parts++ {
+		for i := range direct {
+			w := &direct[i]
+			w.n, w.err = w.fast.TryWrite(w.unwritten)
 		}
-		switch {
-		case done && !w.toSend() && !w.isClosing():
-			w.busy = false
-			continue
-		case w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
-			w.end.Why = tooSlow // no DISCONNECT: it would be stuck after the unwritten bytes
-			w.Cut()
+		more := direct[:0]
+		b.Lock()
+		for _, w := range direct {
+			w.unwritten = w.unwritten[w.n:]
+			done := w.err == nil && len(w.unwritten) == 0 // after an error, writeLoop gets the same error
+			if done {
+				w.endWrite()
+			}
+			switch {
+			case done && !w.isClosing() && len(w.parts) > 0 && parts < maxDirectParts:
+				w.takeOutbox()
+				more = append(more, w)
+				continue
+			case done && !w.toSend() && !w.isClosing():
+				w.direct, w.busy = false, false
+				continue
+			case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
+				w.end.Why = tooSlow // no DISCONNECT: it would be stuck after the unwritten bytes
+				w.Cut()
+			}
+			w.direct = false
+			w.callWriter()
 		}
-		w.callWriter()
+		b.mu.Unlock()
+		direct = more
 	}
 }
 

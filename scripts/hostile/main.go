@@ -20,9 +20,10 @@ import (
 const (
 	mib = 1 << 20
 
-	memoryLimit = 64 * mib // value of serve --limit memory, for attacks on memory
-	allowance   = 64 * mib // memory that the process may use beyond the limit and the stored values
-	longest     = 4 * time.Minute
+	memoryLimit  = 64 * mib   // value of serve --limit memory, for attacks on memory
+	defaultLimit = 1024 * mib // its default, for all others
+	allowance    = 64 * mib   // memory that the process may use beyond the limit and the stored values
+	longest      = 4 * time.Minute
 
 	// longestWait is how long a PING or GET of an uninvolved client may take.
 	longestWait = 100 * time.Millisecond
@@ -41,6 +42,7 @@ func main() {
 		return
 	}
 	short := flag.Bool("short", false, "a tenth of each load, and more time for an answer")
+	full := flag.Bool("full", false, "run attacks on memory with limits of 64 and 256 MiB and without one")
 	only := flag.String("only", "", "run only the attacks whose name contains `TEXT`")
 	var s soak
 	flag.DurationVar(&s.duration, "soak", 0, "instead of attacks, let clients publish and break off for this time")
@@ -51,13 +53,13 @@ func main() {
 		if s.duration > 0 {
 			return s.run(ctx, b)
 		}
-		return run(ctx, b, *only, *short)
+		return run(ctx, b, *only, *short, *full)
 	})
 }
 
 // run runs the attacks, each on a new server, and prints a row of a Markdown table for each. It skips each
 // attack whose name does not contain only.
-func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
+func run(ctx context.Context, b *harness.Bench, only string, short, full bool) error {
 	if err := writeUsers(b.Dir); err != nil {
 		return err
 	}
@@ -80,14 +82,22 @@ func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
 		if !strings.Contains(a.name, only) {
 			continue
 		}
-		row, err := a.attempt(ctx, b, idle, issuer, short)
-		if err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+		limits := []int64{defaultLimit}
+		if a.memory {
+			if limits[0] = memoryLimit; full {
+				limits = append(limits, 4*memoryLimit, defaultLimit)
+			}
 		}
-		verdict := cmp.Or(strings.Join(row.broken, ", "), "held")
-		fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, milliseconds(row.answer), milliseconds(row.idle), row.got, verdict)
-		if len(row.broken) > 0 {
-			broken++
+		for _, limit := range limits {
+			row, err := a.attempt(ctx, b, idle, issuer, limit, short)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			verdict := cmp.Or(strings.Join(row.broken, ", "), "held")
+			fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, milliseconds(row.answer), milliseconds(row.idle), row.got, verdict)
+			if len(row.broken) > 0 {
+				broken++
+			}
 		}
 	}
 	if broken > 0 {
@@ -102,8 +112,8 @@ type attack struct {
 	name  string
 	flags []string // flags of serve, in addition to those for all attacks
 
-	// memory reports whether the server runs with memoryLimit. Its peak memory must then not exceed
-	// the sum of memoryLimit, allowance and the stored values. Other attacks use default limits.
+	// memory reports whether the server runs with memoryLimit, and with -full also with larger ones. Other attacks use the
+	// default limits. The peak memory must not exceed the sum of the limit, allowance and the stored values.
 	memory bool
 
 	// run carries out the attack and describes what the attacker got in a few words. An error, or a failed
@@ -113,19 +123,19 @@ type attack struct {
 
 // A row is the result of an attack.
 type row struct {
-	memory string // peak in MiB, and the bound if there is one
+	memory string // peak and bound, in MiB
 	answer wait   // the slowest answers to an uninvolved client
 	idle   wait   // the same for a server that nobody attacks; shows how busy the machine is
 	got    string
 	broken []string // bounds that were exceeded
 }
 
-func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, issuer *emulator.Issuer, short bool) (r row, err error) {
+func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, issuer *emulator.Issuer, limit int64, short bool) (r row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	flags := a.flags
-	if a.memory {
-		flags = append(flags, "--limit", fmt.Sprint("memory=", memoryLimit))
+	if limit != defaultLimit {
+		flags = append(slices.Clip(flags), "--limit", fmt.Sprint("memory=", limit))
 	}
 	t, err := startTarget(ctx, b, flags)
 	if err != nil {
@@ -172,13 +182,10 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 		r.broken = append(r.broken, "the server ended")
 		return r, nil
 	}
-	r.memory = fmt.Sprint(peak / mib)
-	if a.memory {
-		bound := memoryLimit + allowance + t.stored.Load()
-		r.memory += fmt.Sprintf(" of %d", bound/mib)
-		if peak > bound {
-			r.broken = append(r.broken, "memory")
-		}
+	bound := limit + allowance + t.stored.Load()
+	r.memory = fmt.Sprintf("%d of %d", peak/mib, bound/mib)
+	if peak > bound {
+		r.broken = append(r.broken, "memory")
 	}
 	return r, nil
 }
@@ -186,5 +193,5 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 func milliseconds(w wait) float64 { return float64(w.slowest.Microseconds()) / 1000 }
 
 func attacks() []attack {
-	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks(), tokens())
+	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks(), tokens(), deaf())
 }
