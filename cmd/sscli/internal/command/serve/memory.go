@@ -10,6 +10,10 @@ import (
 // the memory that the limits of a server allow.
 const collectorMemory = 36 << 20
 
+// forClients returns how much of --limit memory clients may use: the larger it is, the more garbage there is when a
+// collection ends.
+func forClients(limit int) int { return limit - limit/32 }
+
 // boundMemory makes the garbage collector keep the process's memory near the number of bytes that clients
 // may use, limit, and that the store uses, stored. It calls stored every second, until stop is called.
 // Without boundMemory, the limits of a server apply only to live memory, and a large store may be

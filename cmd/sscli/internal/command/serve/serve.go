@@ -304,6 +304,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	defer policies.Close()
+	o.Limits.MaxBytes = forClients(cmp.Or(o.Limits.MaxBytes, 1<<30))
 	server, err := emulator.New(o)
 	if err != nil {
 		return startError(a, o, err)
@@ -322,7 +323,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, control.Close()) }()
-	defer boundMemory(cmp.Or(o.Limits.MaxBytes, 1<<30), control.stored)()
+	defer boundMemory(o.Limits.MaxBytes, control.stored)()
 	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, steered, args)
