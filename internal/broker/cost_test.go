@@ -192,7 +192,7 @@ func TestFields(t *testing.T) {
 		"connectPacket.props": login, "connectPacket.clientID": login, "connectPacket.willProps": login, "connectPacket.willTopic": login, "connectPacket.willBody": login,
 		"connectPacket.user": login, "connectPacket.password": login,
 		"Login.ClientID": ofSession, "Login.Username": login, "Login.Password": login, "Login.Method": "one that the login accepts", "Login.Data": login, "Login.TLS": fixed, "Login.Client": elsewhere,
-		"webSocket.webSocketConn": fixed, "webSocket.path": one, "webSocket.origins": one, "webSocket.ws": fixed, "webSocket.message": fixed,
+		"webSocket.webSocketConn": fixed, "webSocket.path": one, "webSocket.origins": one, "webSocket.ws": fixed, "webSocket.in": fixed, "webSocket.frames": "at most maxControl twice", "webSocket.ended": one,
 	}, reflect.TypeFor[Broker](), reflect.TypeFor[Client](), reflect.TypeFor[session](), reflect.TypeFor[subscription](), reflect.TypeFor[group](), reflect.TypeFor[node](),
 		reflect.TypeFor[delivery](), reflect.TypeFor[message](), reflect.TypeFor[will](), reflect.TypeFor[identifierList](), reflect.TypeFor[route](), reflect.TypeFor[target](),
 		reflect.TypeFor[Timer](), reflect.TypeFor[part](), reflect.TypeFor[connectPacket](), reflect.TypeFor[Login](), reflect.TypeFor[webSocket]())

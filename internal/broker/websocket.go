@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +30,10 @@ type webSocket struct {
 	path    string
 	origins []string                       // see Options.Origins
 	ws      atomic.Pointer[websocket.Conn] // nil = before the upgrade
-	message io.Reader                      // nil = between messages
-	missing int                            // bytes of a packet that Write has yet to write
+	in      *bufio.Reader                  // reads frames
+	frames  frames
+	ended   error // what Read returns after the bytes that precede it
+	missing int   // bytes of a packet that Write has yet to write
 }
 
 // A webSocketConn is the connection below a WebSocket. It repeats reads that time out while goOn
@@ -87,29 +90,26 @@ func (w *webSocket) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	for {
-		if w.message == nil {
-			kind, message, err := w.ws.Load().NextReader()
-			if websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseNoStatusReceived) {
-				return 0, io.EOF
+	for w.ended == nil {
+		n, err := w.in.Read(p)
+		w.ended = err
+		if n, err = w.frames.decode(p[:n]); err != nil {
+			w.ended = err
+			status := websocket.CloseNormalClosure
+			if invalid, ok := errors.AsType[*frameError](err); ok {
+				status = invalid.status
 			}
-			if err != nil {
-				return 0, err
-			}
-			if kind != websocket.BinaryMessage { // [MQTT-6.0.0-1]
-				w.close(websocket.CloseUnsupportedData)
-				return 0, errors.New("a WebSocket message that is not binary")
-			}
-			w.message = message
+			w.close(status)
 		}
-		n, err := w.message.Read(p)
-		if err == io.EOF {
-			w.message, err = nil, nil
+		if w.frames.pong != nil {
+			w.control(websocket.PongMessage, w.frames.pong)
+			w.frames.pong = nil
 		}
-		if n > 0 || err != nil {
-			return n, err
+		if n > 0 {
+			return n, nil
 		}
 	}
+	return 0, w.ended
 }
 
 // Write writes packets, each as a message of one frame. A packet that comes in several calls is a message for
@@ -119,25 +119,64 @@ func (w *webSocket) Write(p []byte) (int, error) {
 	if ws == nil {
 		return 0, net.ErrClosed
 	}
+	var small []byte // whole frames
+	send := func() error {
+		if len(small) == 0 {
+			return nil
+		}
+		_ = w.webSocketConn.SetWriteDeadline(time.Time{}) // the write returns the error too
+		_, err := w.webSocketConn.Write(small)            // whole frames in one call: frames of the library are never in between
+		small = small[:0]
+		return err
+	}
 	for rest := p; len(rest) > 0; {
 		if w.missing == 0 {
 			_, w.missing, _ = splitPacket(rest)
 		}
 		n := min(w.missing, len(rest))
-		if err := ws.WriteMessage(websocket.BinaryMessage, rest[:n]); err != nil {
+		var err error
+		if n == len(p) || n > maxSmall { // alone, or large
+			if err = send(); err == nil {
+				err = ws.WriteMessage(websocket.BinaryMessage, rest[:n])
+			}
+		} else {
+			if len(small)+n > maxSmall {
+				err = send()
+			}
+			small = appendFrame(small, rest[:n])
+		}
+		if err != nil {
 			return len(p) - len(rest), err
 		}
 		w.missing -= n
 		rest = rest[n:]
 	}
-	return len(p), nil
+	return len(p), send()
+}
+
+// maxSmall is the size in bytes of the packets that are written together.
+const maxSmall = 4 << 10
+
+// appendFrame appends a message of one frame with at most maxSmall bytes.
+func appendFrame(dst, payload []byte) []byte {
+	dst = append(dst, 0x80|websocket.BinaryMessage)
+	if n := len(payload); n < 126 {
+		dst = append(dst, byte(n))
+	} else {
+		dst = binary.BigEndian.AppendUint16(append(dst, 126), uint16(n))
+	}
+	return append(dst, payload...)
 }
 
 // close sends a Close frame. The library writes nothing after it.
 func (w *webSocket) close(status int) {
+	w.control(websocket.CloseMessage, websocket.FormatCloseMessage(status, ""))
+}
+
+func (w *webSocket) control(kind int, payload []byte) {
 	if ws := w.ws.Load(); ws != nil {
-		// Ignore an error: the connection ends soon in any case.
-		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(status, ""), time.Now().Add(controlTimeout))
+		// Ignore an error: the next write returns it too, and a client that does not read needs no answer.
+		_ = ws.WriteControl(kind, payload, time.Now().Add(controlTimeout))
 	}
 }
 
@@ -188,10 +227,7 @@ func (w *webSocket) upgrade() error {
 	case err != nil:
 		return w.refuse("400 Bad Request", "", err)
 	}
-	ws.SetCloseHandler(func(int, string) error {
-		w.close(websocket.CloseNormalClosure)
-		return nil
-	})
+	w.in = in
 	w.ws.Store(ws)
 	return nil
 }
