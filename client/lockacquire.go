@@ -76,11 +76,12 @@ type acquisition struct {
 	free    bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
-	rested    bool          // it rested at least once
+	rests     int           // how often it rested
 	released  time.Time     // when the watch last reported that the key was deleted
 	passed    int           // how often the lock has passed quickly since it last passed slowly
 	since     time.Time     // when the first of these holders was reported
-	lost      int           // races lost: attempts on a released lock that another client acquired first
+	lastPace  time.Duration // see pace, at the last rest
+	gap       time.Duration // how long the lock was free when it last passed, beyond a round trip
 	roundTrip time.Duration // of the last refused attempt
 
 	reported    []byte    // the holder last passed to OnWait
@@ -111,7 +112,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 func (a *acquisition) watch(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		patience := a.s.o.Timeout
-		if a.rested {
+		if a.rests > 0 {
 			patience = min(patience, max(a.left(), time.Millisecond))
 		}
 		limited, cancel := limitTo(ctx, patience)
@@ -186,7 +187,6 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		if err := a.readEvents(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
 		}
-		raced := a.free
 		a.free = false
 		within := a.s.o.Timeout
 		a.first = !a.answered && a.o.Wait == 0
@@ -218,9 +218,6 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			a.answered, failures = true, 0
 			a.reportTrouble(nil)
 			a.roundTrip = time.Since(c.lease.Sent)
-			if raced {
-				a.lost++
-			}
 		case a.o.Try || !a.keepsTrying(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
@@ -351,25 +348,28 @@ func (a *acquisition) readEvents() error {
 	return nil
 }
 
-// maxWindow is the largest window of pause, in round trips.
-const maxWindow = 16
-
-// pause returns how long to wait before an attempt on a lock that was released. If all waiting clients
-// tried at once, each release would cost a request per client. So a client that has lost n races
-// chooses a random time in a window of n+1 round trips; in the first of them it tries at once, otherwise it
-// waits for the rest. It does not try if the watch reports the next holder first.
+// pause returns how long to wait before an attempt on a lock that was released. The client that has waited longest tries
+// first: a client that has just come waits for a round trip, and each doubling of the hand-overs that it has waited for
+// shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try. A last hand-over
+// that was quicker shows that an older client waits: this client then waits for twice the difference longer.
 func (a *acquisition) pause() time.Duration {
-	window := float64(min(a.lost+1, maxWindow))
-	return time.Duration((mathrand.Float64()*window - 1) * float64(a.roundTrip))
+	const doublings = 6
+	pace := min(cmp.Or(a.pace(), quickHold), quickHold)
+	age := 1 + float64(time.Since(a.began))/float64(pace)
+	pause := time.Duration(max(0, 1-math.Log2(age)/doublings) * float64(a.roundTrip))
+	if a.passed > 0 {
+		pause += 2 * max(0, pause-a.gap)
+	}
+	return pause + mathrand.N(a.roundTrip/10+1)
 }
 
-// Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a
-// client that has seen the lock pass quickly crowdPasses times, or half as often since its last rest, rests: it does
-// not watch the key for a random time. That is at most the time for which it has waited, at most the time in which the
-// lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although clients wait.
+// Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a client that has
+// seen the lock pass quickly crowdPasses times rests: it does not watch the key for about as long as it has waited, at most
+// the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
+// clients wait. After each rest it watches for one more hand-over than after the one before, so that the oldest hardly rest.
 const (
-	crowdPasses = 6
-	restPasses  = 128
+	crowdPasses = 8
+	restPasses  = 64
 	maxRest     = 2 * time.Second
 
 	// The lock passes quickly if it was free for at most quickTrips round trips, so that enough clients watch
@@ -388,32 +388,36 @@ func (a *acquisition) countPass(at time.Time) {
 		a.since = at
 	}
 	a.passed++
+	a.gap = max(0, at.Sub(a.released)-a.roundTrip)
 }
 
-// pace returns the mean time in which the lock passed from client to client.
+// pace returns the mean time in which the lock passed from client to client; 0 = it has not.
 func (a *acquisition) pace() time.Duration {
-	return time.Since(a.since) / time.Duration(max(a.passed, 1))
+	if a.passed == 0 {
+		return a.lastPace
+	}
+	return time.Since(a.since) / time.Duration(a.passed)
 }
 
 // crowded reports whether the lock passes so quickly that this client should rest.
 func (a *acquisition) crowded() bool {
 	passes := crowdPasses
-	if a.rested {
-		passes /= 2
+	if a.rests > 0 {
+		passes = a.rests + 2
 	}
 	return a.passed >= passes && a.pace() < quickHold
 }
 
 // rest ends the watch, and watches again after a while.
 func (a *acquisition) rest(ctx context.Context) error {
-	most := min(maxRest, restPasses*a.pace(), time.Since(a.began), a.left()/2)
+	most := min(maxRest, restPasses*a.pace(), time.Since(a.began)*5/4, a.left()/2)
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
-	if err := a.s.sleep(ctx, mathrand.N(max(most, 1))); err != nil {
+	if err := a.s.sleep(ctx, most/3+mathrand.N(max(most*2/3, 1))); err != nil {
 		return err
 	}
-	a.lost, a.rested = min(a.lost, 5), true // few clients are awake
+	a.rests, a.lastPace = a.rests+1, a.pace()
 	return a.watch(ctx)
 }
 

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// A rivalry is a number of clients that compete for a lock: each acquires it, holds it, releases it and comes back.
+type rivalry struct {
+	clients int
+	hold    time.Duration
+	away    time.Duration // the mean time between a release and the next wait; 0 = none
+	fresh   bool          // each turn has a session of its own, as a process that acquires the lock once
+	oneShot bool          // by AcquireLock and ReleaseLock
+	lost    float64       // the share of lost notifications
+	turns   int           // hand-overs; then the rivalry ends
+}
+
+// A tally is the outcome of a rivalry.
+type tally struct {
+	waits    []time.Duration // of all turns, and those that had not ended
+	turns    []int           // of each client
+	requests map[string]int
+	told     int           // notifications
+	took     time.Duration // virtual time
+	gap      time.Duration // the longest time for which the lock was free
+	gaps     time.Duration // sum
+}
+
+func (r tally) mean() time.Duration {
+	var sum time.Duration
+	for _, w := range r.waits {
+		sum += w
+	}
+	return sum / time.Duration(len(r.waits))
+}
+
+func (r tally) handOvers() (n int) {
+	for _, t := range r.turns {
+		n += t
+	}
+	return n
+}
+
+// ratio returns the longest wait, in mean waits.
+func (r tally) ratio() float64 { return float64(slices.Max(r.waits)) / float64(r.mean()) }
+
+// share returns the smallest share of a client, of what each has if all have the same.
+func (r tally) share() float64 {
+	return float64(slices.Min(r.turns)*len(r.turns)) / float64(r.handOvers())
+}
+
+func (r tally) String() string {
+	n := float64(r.handOvers())
+	sum := 0
+	for _, v := range r.requests {
+		sum += v
+	}
+	return fmt.Sprintf("ratio %5.1f share %.2f mean %7v longest %7v %5.1f/s gap %6v max %7v req %5.2f (set %.2f get %.2f kn %.2f) told %4.1f sum %5.1f",
+		r.ratio(), r.share(), r.mean().Round(time.Millisecond), slices.Max(r.waits).Round(time.Millisecond), n/r.took.Seconds(),
+		(r.gaps / time.Duration(n)).Round(100*time.Microsecond), r.gap.Round(time.Millisecond), float64(sum)/n, float64(r.requests["set"])/n, float64(r.requests["get"])/n, float64(r.requests["keynotify"])/n, float64(r.told)/n, float64(sum+r.told)/n)
+}
+
+// run lets the clients compete until the lock was handed over so often. A request takes 1 to 1.5 ms.
+func (r rivalry) run(t *testing.T) (out tally) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency = time.Millisecond
+		out = tally{turns: make([]int, r.clients), requests: map[string]int{}}
+		var mu sync.Mutex
+		store := startVirtual(t, emulator.Options{Observe: func(e emulator.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Verb != "" {
+				out.requests[e.Verb]++
+			}
+			out.told += len(e.Notified)
+		}})
+		defer store.Close()
+		store.Intercept(func(emulator.Request) emulator.Action {
+			return emulator.Action{Delay: latency + rand.N(latency/2)}
+		})
+		if r.lost > 0 {
+			store.InterceptNotifications(func(emulator.Notification) emulator.NotificationAction {
+				return emulator.NotificationAction{Drop: rand.Float64() < r.lost}
+			})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		begin := time.Now()
+		var ended, released time.Time
+		done, holders := 0, 0
+		for i := range r.clients {
+			all.Go(func() {
+				var s *Session
+				for ctx.Err() == nil {
+					began := time.Now()
+					if s == nil {
+						s = store.dial(t, newBarrier(), Options{})
+					}
+					o := LockOptions{Holder: fmt.Appendf(nil, "%d:%d", i, began.UnixNano())}
+					var l *Lock
+					var err error
+					if r.oneShot {
+						_, err = s.AcquireLock(ctx, theLock, o)
+					} else {
+						l, err = s.Lock(ctx, theLock, o)
+					}
+					now := time.Now()
+					mu.Lock()
+					if !ended.IsZero() {
+						now = ended
+					}
+					if now.After(began) {
+						out.waits = append(out.waits, now.Sub(began))
+					}
+					if err == nil && ended.IsZero() {
+						out.turns[i]++
+						if !released.IsZero() {
+							out.gap = max(out.gap, now.Sub(released))
+							out.gaps += now.Sub(released)
+						}
+						if done++; done == r.turns {
+							ended, out.took = now, now.Sub(begin)
+							cancel()
+						}
+					}
+					if err == nil {
+						if holders++; holders != 1 {
+							t.Errorf("%d clients hold the lock", holders)
+						}
+					}
+					mu.Unlock()
+					if err == nil {
+						time.Sleep(r.hold)
+						mu.Lock()
+						released = time.Now()
+						holders--
+						mu.Unlock()
+						if r.oneShot {
+							err = s.ReleaseLock(context.Background(), theLock, o.Holder)
+						} else {
+							err = l.Release(context.Background())
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+					if r.fresh {
+						_ = s.Close()
+						s = nil
+					}
+					if r.away > 0 {
+						time.Sleep(r.away/2 + rand.N(r.away))
+					}
+				}
+				if s != nil {
+					_ = s.Close()
+				}
+			})
+		}
+		all.Wait()
+	})
+	return out
+}
+
+var lockTurns = flag.Int("lock.turns", 300, "how many hand-overs of a lock that clients compete for")
+
+// TestLockFair: of clients that come back at once, none waits much longer than the others, however many there are and
+// whether or not they keep their session. For figures: go test ./client -run LockFair -v -lock.turns 1000
+func TestLockFair(t *testing.T) {
+	t.Parallel()
+	for _, fresh := range []bool{false, true} {
+		crowds := []int{3, 10, 40}
+		if *lockTurns >= 1000 {
+			crowds = append(crowds, 100)
+		}
+		for _, clients := range crowds {
+			for _, hold := range []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 90 * time.Millisecond} {
+				r := rivalry{clients: clients, hold: hold, turns: max(*lockTurns, 15*clients), fresh: fresh, oneShot: fresh}
+				if fresh {
+					r.away = 15 * time.Millisecond
+				}
+				out := r.run(t)
+				t.Logf("fresh %t, %d clients, hold %v: %v", fresh, clients, hold, out)
+				if most := 10 * out.mean(); slices.Max(out.waits) > most { // the tail of chance; the figures of long runs are about half
+					t.Errorf("fresh %t, %d clients, hold %v: the longest wait is %.1f mean waits", fresh, clients, hold, out.ratio())
+				}
+				if out.share() < 1./3 {
+					t.Errorf("fresh %t, %d clients, hold %v: a client had %.2f of its share", fresh, clients, hold, out.share())
+				}
+			}
+		}
+	}
+}
+
+// TestLockFairLost: if 40 % of the notifications are lost, a lock for which clients wait is free no longer than they poll.
+func TestLockFairLost(t *testing.T) {
+	t.Parallel()
+	for _, clients := range []int{2, 10, 40} {
+		out := rivalry{clients: clients, hold: 10 * time.Millisecond, turns: 300, lost: 0.4}.run(t)
+		t.Logf("%d clients: %v", clients, out)
+		if out.gap > lockPoll+100*time.Millisecond {
+			t.Errorf("%d clients: the lock was free for %v", clients, out.gap)
+		}
+	}
+}
