@@ -69,12 +69,14 @@
 //	  new rules disconnect all clients                    documented  Server.SetPolicy
 //	  with reason 0x98; sessions keep subscriptions       assumed
 //	  the attributes of one set all hold                  documented  Policy.Attributes
+//	  X.509: those of the first subject in the table      documented
 //	  a rule or a set that is empty is for nobody         assumed
 //	  wildcards in usernames and clientIds: literal       assumed
 //	  clientIds of Connect: a pattern, as of keys         documented; beyond a last `*`: assumed
 //	  clientIds of Publish, Subscribe: a condition        assumed
 //	  a filter is allowed if one listed filter            assumed
 //	  matches all its topics
+//	  a first wildcard matches no level with $ first      assumed
 //	  $share/GROUP/FILTER is judged by FILTER             SDKs
 //	  a token is a whole level of a topic                 documented; else it matches nothing: assumed
 //	  a value with a slash is not a level                 assumed

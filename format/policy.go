@@ -36,6 +36,7 @@ type PolicyAnswer struct {
 	Where        string   // the place of the rule that decides, or of the nearest; empty = no rule
 	Entry        string   // what that rule allows
 	Lacks        string   // why the action is denied
+	Needs        string   // what else a request needs and the rules deny; empty = nothing
 	Assumes      []string // what the answer depends on that the broker's documentation does not say
 }
 
@@ -50,6 +51,7 @@ func (a PolicyAnswer) fields(o *objectWriter) {
 	o.add("where", nonEmpty(a.Where))
 	o.add("entry", nonEmpty(a.Entry))
 	o.add("lacks", nonEmpty(a.Lacks))
+	o.add("needs", nonEmpty(a.Needs))
 	o.add("assumes", when(len(a.Assumes) > 0, a.Assumes))
 }
 
@@ -74,6 +76,9 @@ func (a PolicyAnswer) human(w *writer) {
 		w.printf("     nearest: %s: %s\n", printable(a.Where), printable(a.Lacks))
 	default:
 		w.printf("     %s\n", printable(a.Lacks))
+	}
+	if a.Needs != "" {
+		w.printf("     not enough for a request: %s is denied\n", printable(a.Needs))
 	}
 	for _, text := range a.Assumes {
 		w.printf("     assumed: %s\n", text)
@@ -155,7 +160,7 @@ func (c PolicyChange) human(w *writer) {
 	if c.Change == "lost" {
 		mark = w.fail.Sprint("-")
 	}
-	who := strings.Join(c.who(), " ")
+	who := strings.Join(c.Who(), " ")
 	w.printf("%s %s  %s", mark, who, strings.TrimSpace(c.Method+" "+wordOrNothing(c.On)))
 	if c.From != "" && c.From != c.On {
 		w.printf(", as an example of %s", Escape(c.From))
@@ -163,8 +168,8 @@ func (c PolicyChange) human(w *writer) {
 	w.printf("  %s\n", w.faint.Sprint(printable(c.Where)))
 }
 
-// who returns the client as words.
-func (c PolicyChange) who() (who []string) {
+// Who returns the client as words.
+func (c PolicyChange) Who() (who []string) {
 	if c.User != "" {
 		who = append(who, "user "+Word(c.User))
 	}
@@ -178,7 +183,7 @@ func (c PolicyChange) who() (who []string) {
 }
 
 func (c PolicyChange) raw(w *writer) {
-	w.record(c.Change, strings.Join(c.who(), " "), c.Method, c.On, c.From, c.Where)
+	w.record(c.Change, strings.Join(c.Who(), " "), c.Method, c.On, c.From, c.Where)
 }
 
 // PolicyText is a resource that `policy suggest` wrote, or a line of a table in Markdown.
@@ -190,3 +195,62 @@ type PolicyText struct {
 func (t PolicyText) fields(o *objectWriter) { o.result("policy_suggest", t) }
 
 func (t PolicyText) human(w *writer) { w.print(t.Text) }
+
+// PolicyTest is an expectation that `policy test` found unmet.
+type PolicyTest struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Who      string `json:"who"`
+	Question string `json:"question"`        // such as set colors/red
+	Expected string `json:"expected"`        // allow or deny
+	Step     string `json:"step,omitempty"`  // of the question, which is denied
+	Where    string `json:"where,omitempty"` // the place of the rule that decides, or of the nearest
+	Reason   string `json:"reason"`          // what that rule allows, or why the step is denied
+}
+
+// Text returns the failure as a sentence.
+func (t PolicyTest) Text() string {
+	text := "expected " + t.Expected + ", but "
+	if t.Expected == "deny" {
+		return text + t.Where + " allows " + t.Reason
+	}
+	if text += t.Step + " is denied: "; t.Where != "" {
+		text += "nearest: " + t.Where + ": "
+	}
+	return text + t.Reason
+}
+
+func (t PolicyTest) fields(o *objectWriter) { o.result("policy_test", t) }
+
+func (t PolicyTest) human(w *writer) {
+	w.printf("%s: %s: %s: %s\n", Location(t.File, t.Line, 0), printable(t.Who), printable(t.Question), printable(t.Text()))
+}
+
+// PolicyHolder is a principal that may do something, as `policy who` found it.
+type PolicyHolder struct {
+	Method string `json:"method"`
+	On     string `json:"on"`
+	Who    string `json:"who"`
+	If     string `json:"if,omitempty"`    // what the client must be besides
+	Where  string `json:"where"`           // the place of the rule
+	Entry  string `json:"entry"`           // what the rule allows
+	Lacks  string `json:"lacks,omitempty"` // why the right is of no use
+}
+
+func (h PolicyHolder) fields(o *objectWriter) { o.result("policy_who", h) }
+
+func (h PolicyHolder) human(w *writer) {
+	w.printf("%s  %s", strings.ToLower(h.Method), printable(h.Who))
+	if h.If != "" {
+		w.printf(" if %s", printable(h.If))
+	}
+	w.printf("  %s", w.faint.Sprint(printable(h.Where+": "+h.Entry)))
+	if h.Lacks != "" {
+		w.printf("  (%s)", h.Lacks)
+	}
+	w.print("\n")
+}
+
+func (h PolicyHolder) raw(w *writer) {
+	w.record(h.Method, h.Who, h.If, h.Where, strings.TrimSpace(h.Entry+" "+h.Lacks))
+}

@@ -148,7 +148,7 @@ command/hlc          internal/wire format fault usage app
 command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app
 command/self         format fault help usage app complete cmdline
-command/policycmd    internal/files internal/wire internal/policy format repl config fault app
+command/policycmd    internal/files internal/wire internal/yamltext internal/policy format repl config fault app
 command/dataset      internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
 
 cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/sscli/sscli/internal/yamltext"
@@ -28,13 +27,43 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	var add func(n *yamltext.Node) error
 	add = func(n *yamltext.Node) error {
 		kindName := get(n, "kind")
+		items, isList := yamltext.Items(n)
+		if value := get(n, "value"); nodeKind(value) == sequence {
+			items, isList = yamltext.Items(value)
+		}
+		methods := get(n, "properties", "authenticationMethods") // as az prints it
+		if kindName != nil && nodeKind(kindName) == text && kindName.Value == "BrokerAuthentication" {
+			methods = get(n, "spec", "authenticationMethods")
+		}
 		switch {
+		case isList:
+			for _, item := range items {
+				if err := add(item); err != nil {
+					return err
+				}
+			}
 		case nodeKind(n) != mapping:
 			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}, or a ServiceAccount", n.Line}
 		case nodeKind(get(n, "items")) == sequence:
 			for _, item := range elements(get(n, "items")) {
 				if err := add(item); err != nil {
 					return err
+				}
+			}
+		case methods != nil:
+			for _, method := range elements(methods) {
+				for name, value := range yamltext.Members(get(method, "x509Settings", "authorizationAttributes")) {
+					subject := get(value, "subject")
+					if subject == nil {
+						return &SyntaxError{file, name.Value + ": no subject", name.Line}
+					}
+					key, why := parseSubject(subject.Value)
+					if why != "" {
+						return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", subject.Value, why), subject.Line}
+					}
+					if err := all.set(file, get(value, "attributes"), false, key); err != nil {
+						return err
+					}
 				}
 			}
 		case kindName == nil || nodeKind(kindName) == mapping:
@@ -56,23 +85,6 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 				namespace = at.Value
 			}
 			return all.set(file, get(n, "metadata", "annotations"), true, "system:serviceaccount:"+namespace+":"+name.Value)
-		case kindName.Value == "BrokerAuthentication":
-			methods, _ := yamltext.Items(get(n, "spec", "authenticationMethods"))
-			for _, method := range methods {
-				for name, value := range yamltext.Members(get(method, "x509Settings", "authorizationAttributes")) {
-					subject := get(value, "subject")
-					if subject == nil {
-						return &SyntaxError{file, name.Value + ": no subject", name.Line}
-					}
-					key, why := parseSubject(subject.Value)
-					if why != "" {
-						return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", subject.Value, why), subject.Line}
-					}
-					if err := all.set(file, get(value, "attributes"), false, key); err != nil {
-						return err
-					}
-				}
-			}
 		}
 		return nil
 	}
@@ -128,11 +140,15 @@ func keysOf(name string) (keys []string, why string) {
 }
 
 // Of returns the attributes of a client: those of its user name and of the subjects of its certificate and
-// of those that issued it, as Subject returns them. The first that has an attribute wins.
+// of those that issued it, as Subject returns them. Only the first subject that the table has counts: a certificate with
+// attributes of its own does not get those of its issuer.
 func (a Attributes) Of(username string, subjects []string) map[string]string {
 	all := make(map[string]string)
-	for _, s := range slices.Backward(subjects) {
-		maps.Copy(all, a[s])
+	for _, s := range subjects {
+		if own, listed := a[s]; listed {
+			maps.Copy(all, own)
+			break
+		}
 	}
 	if username != "" {
 		maps.Copy(all, a[username])

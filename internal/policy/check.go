@@ -106,7 +106,7 @@ func (e *Entry) changed(text string) *Entry {
 // connecting returns a Connect like e with other client ids.
 func (e *Entry) connecting(ids ...string) *Entry {
 	other := e.changed("")
-	other.ClientIDs, other.ids = ids, newIDs(ids)
+	other.ClientIDs, other.ids = slices.Clone(ids), newIDs(ids)
 	return other
 }
 

@@ -131,7 +131,7 @@ func TestSuggestAttributes(t *testing.T) {
 // FuzzCheck: the rules decide as each finding says, and so does the judge. With a mend the finding is gone, and nobody may do
 // more but the principals that the mend names. Without a rule that adds nothing, the policy is the same.
 func FuzzCheck(f *testing.F) {
-	for i := range uint64(400) {
+	for i := range uint64(150) {
 		f.Add(i)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,14 +10,15 @@ import (
 
 // What the package assumes, because the documentation does not say.
 const (
-	AssumeNobody   = "a rule without principals is for nobody"
+	AssumeNobody   = "a rule without principals, or with an empty set of attributes, is for nobody"
 	AssumeLiteral  = "wildcards in usernames and in the clientIds of principals are literal"
 	AssumeMissing  = "a token whose value the client lacks matches nothing"
 	AssumePlace    = "a token that is not a whole level of a topic matches nothing"
 	AssumeNarrow   = "clientIds with Publish and Subscribe are a further condition"
 	AssumeIDGlob   = "the clientIds of brokerResources are patterns like those of keys"
 	AssumeCovers   = "a filter is allowed if one listed filter matches all its topics"
-	AssumeDialect  = "patterns have the syntax of SCAN: [!a], ** and an unclosed [ beside *, ? and [a-z]"
+	AssumeDialect  = "patterns have the syntax of SCAN: [!a], ** and an unclosed [ beside *, ? and [a-z]; ^ and a backslash have no meaning"
+	AssumeHidden   = "a wildcard at the beginning of a topic does not stand for a level that begins with $"
 	AssumeBytes    = "a key that is not UTF-8 matches only the pattern * and Binary keys"
 	AssumeSpelling = "methods and key types may be written in lower case"
 	AssumeSlash    = "a value with a slash is not a level of a topic"
@@ -79,7 +81,7 @@ func (e *Entry) assumed(who *Principal, a Action) (all []string) {
 			all = append(all, AssumeCovers)
 		}
 	case e.Type == Pattern:
-		if strings.Contains(e.Text, "[!") || strings.Contains(e.Text, "**") {
+		if strings.Contains(e.Text, "[!") || strings.Contains(e.Text, "**") || e.reads(who, a.On, false) {
 			all = append(all, AssumeDialect)
 		}
 		if !utf8.ValidString(a.On) {
@@ -87,6 +89,29 @@ func (e *Entry) assumed(who *Principal, a Action) (all []string) {
 		}
 	}
 	return all
+}
+
+// readings returns other readings of a pattern: a class that begins with ^ is negated, one that begins with ! is not, and
+// a backslash takes the next character literally.
+func readings(pattern string) []string {
+	escaped := strings.NewReplacer(`\*`, "[*]", `\?`, "[?]", `\[`, "[[]", `\\`, `\`)
+	return []string{strings.ReplaceAll(pattern, "[^", "[!"), notNegated.ReplaceAllString(pattern, "[$1!]"), escaped.Replace(pattern)}
+}
+
+var notNegated = regexp.MustCompile(`\[!([^]]+)\]`)
+
+// reads reports whether, by another reading of its pattern, an entry matches a key or, if match is false, does not.
+func (e *Entry) reads(who *Principal, key string, match bool) bool {
+	return slices.ContainsFunc(readings(e.Text), func(text string) bool {
+		other := &Entry{Type: Pattern, Text: text}
+		if text == e.Text {
+			return false
+		} else if other.setKey(); other.never != "" {
+			return false
+		}
+		b, ok := other.replace(who)
+		return ok && (b.all || b.glob.Match([]byte(key))) == match
+	})
 }
 
 // nearest finds the rule that comes nearest to allowing an action, and what it lacks.
@@ -136,7 +161,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 			case named && does && !bound:
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client has no such value", e.Text))
 			case named && does:
-				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, e.Text))
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, strings.TrimPrefix(e.String(), e.Methods.String()+" ")))
 			case named && bound && store && e.Type != "" && b.matches(who, a):
 				consider(method, r, e, fmt.Sprintf("it allows %s, not %s", e.Methods, a.Method))
 			}
@@ -155,7 +180,7 @@ func (r *Rule) loosely(who *Principal) string {
 	if r.everybody || r.names(who) {
 		return ""
 	}
-	if len(r.Usernames)+len(r.ClientIDs)+len(r.Attributes) == 0 {
+	if empty := func(set map[string]string) bool { return len(set) == 0 }; len(r.Usernames)+len(r.ClientIDs)+len(r.Attributes) == 0 || slices.ContainsFunc(r.Attributes, empty) {
 		return AssumeNobody
 	}
 	for _, pair := range []struct {
@@ -182,7 +207,13 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 	if b, ok := free.bind(who); e.never == "" && ok && b.matches(who, a) && a.Method != Connect {
 		return AssumeNarrow
 	}
+	if parts, missing := e.missingID(who); missing && compile(parts, who) != nil && compile(parts, who).Match([]byte(who.ClientID)) {
+		return AssumeMissing
+	}
 	if e.Type != "" {
+		if e.Type == Pattern && e.never == "" && e.reads(who, a.On, true) {
+			return AssumeDialect
+		}
 		if e.Type == Pattern && e.never != "" && strings.ContainsAny(e.Text, "[*") {
 			return AssumeDialect
 		}
@@ -233,10 +264,32 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 	if assumption == AssumeSlash {
 		return assumption
 	}
+	if len(e.levels) > 0 && strings.HasPrefix(a.topic(), "$") && assumption == "" {
+		shown := Action{a.Method, "x" + strings.TrimPrefix(a.topic(), "$")}
+		if b, ok := free.bind(who); ok && b.wild[0] && b.matches(who, shown) {
+			return AssumeHidden
+		}
+	}
 	if b, ok := free.bind(who); ok && assumption != "" && b.matches(who, a) {
 		return assumption
 	}
 	return ""
+}
+
+// missingID returns the first of ClientIDs with a token whose value a principal lacks, with a star in its place.
+func (e *Entry) missingID(who *Principal) (parts []part, missing bool) {
+	for _, p := range e.ids {
+		parts = slices.Clone(p.parts)
+		for i, part := range parts {
+			if _, ok := who.value(part.token); part.token != "" && !ok {
+				parts[i].token, parts[i].text, missing = "", "*", true
+			}
+		}
+		if missing {
+			return parts, true
+		}
+	}
+	return nil, false
 }
 
 // common returns the length of what two texts begin with.

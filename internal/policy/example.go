@@ -62,6 +62,12 @@ func (a alternative) example(suffix string, rules ...*Rule) Principal {
 // valuesFor returns a principal that fits the alternative, who, with values for which a pattern of client ids matches its
 // client id. Only tokens that the alternative does not fix get other values than who has.
 func (a alternative) valuesFor(who Principal, pattern string) (fits Principal, ok bool) {
+	a.id = who.ClientID
+	return a.solve(who, pattern, who.ClientID)
+}
+
+// solve is valuesFor for a text other than the client id.
+func (a alternative) solve(who Principal, pattern, on string) (fits Principal, ok bool) {
 	parts, why := parseParts(pattern)
 	var tokens []string
 	expression := ""
@@ -71,7 +77,7 @@ func (a alternative) valuesFor(who Principal, pattern string) (fits Principal, o
 		switch {
 		case p.token == "":
 			expression += loose(p.text)
-		case p.token == tokenUser && a.user == "", attribute && !fixed:
+		case p.token == tokenUser && a.user == "", p.token == tokenClient && a.id == "", attribute && !fixed:
 			tokens = append(tokens, p.token)
 			expression += "(.+)"
 		default:
@@ -83,20 +89,25 @@ func (a alternative) valuesFor(who Principal, pattern string) (fits Principal, o
 	if why != "" || err != nil || !parses(parts) {
 		return who, false
 	}
-	values := re.FindStringSubmatch(who.ClientID)
+	values := re.FindStringSubmatch(on)
 	if values == nil {
 		return who, false
 	}
 	who.Attributes = maps.Clone(who.Attributes)
+	if who.Attributes == nil && len(tokens) > 0 {
+		who.Attributes = make(map[string]string)
+	}
 	for i, token := range tokens {
 		if name, attribute := strings.CutPrefix(token, tokenAttribute); attribute {
 			who.Attributes[name] = values[i+1]
-		} else {
+		} else if token == tokenUser {
 			who.Username = values[i+1]
+		} else {
+			who.ClientID = values[i+1]
 		}
 	}
 	p := compile(parts, &who)
-	return who, p != nil && p.Match([]byte(who.ClientID))
+	return who, p != nil && p.Match([]byte(on))
 }
 
 // loose returns a regular expression that matches at least what a pattern matches.

@@ -15,7 +15,7 @@ import (
 type Deed struct {
 	Principal
 	Action
-	Written bool // On is written as in a resource, with tokens
+	Written bool // On is written as in a resource, with tokens and, if it is a key, wildcards
 }
 
 // alternative returns how a suggested rule names the client.
@@ -47,6 +47,7 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 		ids   map[string]bool // of a user's Connect
 		deeds map[Action]bool
 		keys  map[string]Method
+		wild  map[string]bool // the keys that are patterns
 	}
 	all := make(map[string]*seen)
 	for _, d := range deeds {
@@ -56,11 +57,20 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 		}
 		s := all[who.key()]
 		if s == nil {
-			s = &seen{who, make(map[string]bool), make(map[Action]bool), make(map[string]Method)}
+			s = &seen{who, make(map[string]bool), make(map[Action]bool), make(map[string]Method), make(map[string]bool)}
 			all[who.key()] = s
 		}
 		switch {
 		case d.Method&(Read|Write) != 0:
+			if strings.ContainsAny(d.On, "*?[") && utf8.ValidString(d.On) && !strings.ContainsAny(d.On, "{}") {
+				key := d.On
+				if !d.Written {
+					key = QuotePattern(key)
+				}
+				s.wild[key] = true
+				s.keys[key] |= d.Method
+				continue
+			}
 			s.keys[d.On] |= d.Method
 		case d.Method == Connect && s.who.user != "":
 			if strings.ContainsAny(d.ClientID, "{}") {
@@ -98,9 +108,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 			}
 		}
 		for _, m := range methodBits[3:] {
-			for _, t := range []KeyType{String, Binary} {
+			for _, t := range []KeyType{Pattern, String, Binary} {
 				for _, key := range slices.Sorted(maps.Keys(s.keys)) {
-					if s.keys[key] == m && utf8.ValidString(key) == (t == String) && key != "" {
+					if s.keys[key] == m && s.wild[key] == (t == Pattern) && utf8.ValidString(key) == (t != Binary) && key != "" {
 						text := key
 						if t == Binary {
 							text = base64.StdEncoding.EncodeToString([]byte(key))
@@ -320,8 +330,6 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 					case l == "" || l == wildOne || l == wildAll:
 					case own(e, l):
 						levels[j] = tokenStart + tokenClient + "}"
-					case unhex(l) != "" && own(e, unhex(l)):
-						levels[j] = wildOne
 					}
 				}
 				from := e.Text

@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -29,8 +30,13 @@ func newCan(a *app.App) *cobra.Command {
 what it lacks. The exit code is 0 if the answer to each question is yes, else 1.
 
 The client is what its login proves (--user, --attribute) and the client id that it claims.
+--read and --write ask for the right on the key alone. A command also has to connect, to send
+requests and to get replies: the answer names what of that is denied and, with --connect, is
+no. The words get, set, del, scan, watch and lock ask for all that the command needs.
+
 With -, questions come from standard input, one a line: the same flags, quoted as in a
-shell, or words such as read KEY. Flags on the command line are for all lines.
+shell, or words such as read KEY. Flags on the command line are for all lines. A line that
+begins with yes or no (or allow or deny) says which answer is right.
 
 Where the documentation of the broker does not say what it does, the answer names what
 sscli assumes.
@@ -73,17 +79,24 @@ func asUsage(err error) error {
 
 func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []policy.Deed, asks bool) error {
 	no := false
-	answer := func(deeds []policy.Deed) error {
+	answer := func(deeds []policy.Deed, expected string) error {
+		allowed := true
 		for _, d := range deeds {
 			got := p.Decide(d.Principal, d.Action)
-			no = no || !got.Allowed
-			if err := a.Queue(answerOf(p, d, got)); err != nil {
+			f := answerOf(p, d, got)
+			if got.Allowed && d.Method >= policy.Read && d.ClientID != "" {
+				f.Needs = needs(p, d)
+			}
+			works := got.Allowed && (f.Needs == "" || !slices.ContainsFunc(deeds, func(d policy.Deed) bool { return d.Method == policy.Connect }))
+			allowed = allowed && works
+			if err := a.Queue(f); err != nil {
 				return err
 			}
 		}
+		no = no || allowed == (expected == "no" || expected == "deny")
 		return a.Flush()
 	}
-	if err := answer(deeds); err != nil || !asks {
+	if err := answer(deeds, ""); err != nil || !asks {
 		return errors.Join(err, fault.NoIf(no && err == nil))
 	}
 	source, end, err := a.Open(ctx, "-", "sscli policy can")
@@ -95,14 +108,21 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 	lines := bufio.NewScanner(files.NewTextReader(source))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		deeds, err := q.line(lines.Text())
+		text, expected := strings.TrimSpace(lines.Text()), ""
+		if word, rest, _ := strings.Cut(text, " "); slices.Contains([]string{"yes", "no", "allow", "deny"}, word) {
+			text, expected = rest, word
+		}
+		deeds, err := q.line(text)
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("line %d: %w", n, err)}
 		}
-		if err := answer(deeds); err != nil {
+		if len(deeds) == 0 {
+			continue
+		}
+		if err := answer(deeds, expected); err != nil {
 			return err
 		}
 	}
@@ -112,6 +132,27 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 		return errors.Join(err, fault.NoIf(no))
 	}
 	return fault.NoIf(no)
+}
+
+// needs returns which step of a request is denied to a client that may use a key, or "".
+func needs(p *policy.Policy, d policy.Deed) string {
+	missing, replies := "", false
+	for _, library := range policy.Clients {
+		journey, _ := policy.Journey("get", library, d.ClientID, d.On)
+		client := p.For(d.Principal)
+		for _, step := range journey[:3] {
+			switch allowed := client.Allowed(step) != nil; {
+			case step.Method == policy.Subscribe:
+				replies = replies || allowed
+			case !allowed && missing == "":
+				missing = strings.TrimSpace(strings.ToLower(step.Method.String()) + " " + step.On)
+			}
+		}
+	}
+	if missing == "" && !replies {
+		missing = "subscribe on a topic for replies, such as " + wire.ResponseTopic(d.ClientID)
+	}
+	return missing
 }
 
 // line parses a line of questions: flags, and words such as read KEY. An empty line and a comment ask
@@ -220,7 +261,7 @@ is 1 if something is no longer allowed.
 func newSuggest(a *app.App) *cobra.Command {
 	var q question
 	var traces []string
-	var general bool
+	var general, unused bool
 	var name string
 	cmd := &cobra.Command{
 		Use:   "suggest [FILE|-]...",
@@ -235,6 +276,11 @@ Subscribe for replies.
 Requests that were refused because the client lacked a right or a login are left out, as
 are those of Redis clients without a login, which no rule can name; stderr says how many.
 
+A key with *, ? or [ in a flag is a pattern; in a log, it is the key of this name.
+
+With --unused, the operands are authorizations, and the output is the entries of their rules
+that none of the --trace files needed.
+
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
 client's own id in a topic into {principal.clientId}; stderr shows each.`,
 		Example: `  sscli serve -vv --log-format json -- make integration-test 2> log.json
@@ -242,6 +288,9 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
   sscli policy suggest --user ann --client-id sensor-1 --read colors/red`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if unused {
+				return showUnused(cmd.Context(), a, args, traces, q)
+			}
 			seen, err := readLogs(cmd.Context(), a, append(slices.Clone(args), traces...), q)
 			if err != nil {
 				return err
@@ -251,6 +300,10 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 				return asUsage(err)
 			}
 			for _, d := range deeds {
+				if d.Method >= policy.Read && strings.ContainsAny(d.On, "*?[") {
+					d.Written = true
+					seen.lacking(fmt.Sprintf("%s was taken as a pattern (keyType: Pattern); the one key of this name is %s", format.Word(d.On), format.Word(policy.QuotePattern(d.On))))
+				}
 				seen.add(d)
 			}
 			for _, note := range seen.leftOut() {
@@ -285,6 +338,34 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 	fs.StringArrayVar(&traces, "trace", nil, "a `FILE`, as the operand; may be repeated")
 	config.Own(fs, "trace")
 	fs.BoolVar(&general, "generalise", false, "turn what looks alike into patterns")
+	fs.BoolVar(&unused, "unused", false, "show what the rules in the operands allow and the traces never needed")
 	fs.StringVar(&name, "name", "sscli-suggested", "`NAME` of the resource")
 	return cmd
+}
+
+// showUnused prints the entries of the rules that no action in the traces needed.
+func showUnused(ctx context.Context, a *app.App, names, traces []string, q question) error {
+	if len(names) == 0 || len(traces) == 0 {
+		return fault.Usagef("--unused: expected an authorization and --trace FILE")
+	}
+	p, err := read(ctx, a, names...)
+	if err != nil {
+		return err
+	}
+	seen, err := readLogs(ctx, a, traces, q)
+	if err != nil {
+		return err
+	}
+	unused := p.Unused(seen.deeds)
+	for _, e := range unused {
+		row := format.PolicyEntry{Who: strings.Join(e.Rule.Principals(), ", "), Method: e.Methods.String(), On: e.Text, Type: string(e.Type), Where: p.Where(e), Never: e.Never()}
+		if err := a.Queue(row); err != nil {
+			return err
+		}
+	}
+	for _, note := range seen.notes {
+		a.Inform(note)
+	}
+	a.Inform(format.Count(len(unused), "right") + " that the trace did not need")
+	return a.Flush()
 }

@@ -34,14 +34,14 @@ func New(a *app.App) *cobra.Command {
 		GroupID:     app.GroupDebug,
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `Test a BrokerAuthorization before it locks anybody out, without a broker: find mistakes,
-ask what a client may do and which rule decides, compare two versions, and write the rules
-for what a client does. sscli serve --policy decides by the same rules.
+ask what a client may do and which rule decides, or who may use a key, keep the answers as
+tests, compare two versions, and write the rules for what a client does. sscli serve --policy decides by the same rules.
 
 ` + forms,
 		Example: `  sscli policy check authz.yaml
   sscli policy can authz.yaml --user ann --client-id sensor-1 --write colors/red
   kubectl get brokerauthorization -A -o yaml | sscli policy diff - new.yaml`,
-	}, newCheck(a), newCan(a), newTable(a), newDiff(a), newSuggest(a))
+	}, newCheck(a), newCan(a), newWho(a), newTest(a), newTable(a), newDiff(a), newSuggest(a))
 }
 
 // read parses a policy of one or more files, "-" for standard input.
@@ -291,8 +291,10 @@ func (q *question) deeds(words []string) (all []policy.Deed, err error) {
 	if len(words) > 0 {
 		m, ok := policy.ParseMethod(words[0])
 		switch strings.ToLower(words[0]) {
-		case "get", "watch", "keynotify":
+		case "get", "watch", "keynotify", "scan":
 			m, ok = policy.Read, true
+		case "lock":
+			m, ok = policy.Read|policy.Write, true
 		case "set", "del", "vdel":
 			m, ok = policy.Write, true
 		}

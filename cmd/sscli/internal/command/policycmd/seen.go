@@ -141,8 +141,12 @@ func rights(verb, options string, i int) policy.Method {
 		if i == 0 {
 			return policy.Read | policy.Write
 		}
-	case "getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "setbit":
+	case "getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "setbit", "append", "setrange", "delifeq":
 		return policy.Read | policy.Write
+	case "delex":
+		if strings.Contains(strings.ToLower(options), "if") { // it tells whether a value was guessed
+			return policy.Read | policy.Write
+		}
 	case "set":
 		if slices.Contains(strings.Fields(strings.ToLower(options)), "get") {
 			return policy.Read | policy.Write

@@ -1,0 +1,403 @@
+package policycmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/yamltext"
+	"github.com/sscli/sscli/repl"
+)
+
+// A suite is a file of expectations.
+type suite struct {
+	file     string
+	policies []string // relative to the file
+	clients  []tested
+}
+
+// tested is a client with what is expected of it.
+type tested struct {
+	policy.Principal
+	library string // one of policy.Clients
+	expect  []expectation
+}
+
+type expectation struct {
+	line  int
+	words string // such as read colors/red
+	allow bool
+}
+
+func newTest(a *app.App) *cobra.Command {
+	var policies []string
+	var junit string
+	var write bool
+	cmd := &cobra.Command{
+		Use:   "test FILE...",
+		Short: "Test an authorization against expectations",
+		Long: `Test an authorization against files of expectations, for CI. Each failure is a line with the
+rule that decided; the exit code is 1 if there are any.
+
+  policy: authz.yaml
+  tests:
+    - user: ann
+      clientId: ann
+      attributes: {site: "7"}
+      allow: [connect, get colors/red, read colors/blue]
+      deny: [set colors/red, publish a/b]
+
+The policy is a file, or a list of files, beside the file of expectations. connect, publish,
+subscribe, read and write ask for one right. get, set, del, scan, watch and lock ask for all
+that the command needs: to connect, send requests and get replies, too. With as: rust, dotnet
+or go, they are the commands of that SDK, which differ in their topics for replies.
+
+--write prints a file of expectations: for a file of expectations with the answers of today,
+for an authorization with what each of its principals may do.`,
+		Example:           "  sscli policy test authz.test.yaml --junit report.xml\n  sscli policy test --write authz.yaml > authz.test.yaml",
+		Args:              needFiles,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var suites []suite
+			for _, name := range args {
+				s, err := readSuite(cmd.Context(), a, name, write)
+				if err != nil {
+					return err
+				}
+				if len(policies) > 0 {
+					s.policies = policies
+				}
+				suites = append(suites, s)
+			}
+			return test(cmd.Context(), a, suites, junit, write)
+		},
+	}
+	cmd.Flags().StringArrayVar(&policies, "policy", nil, "test the policy in `FILE`, and not the one that the expectations name; may be repeated")
+	cmd.Flags().StringVar(&junit, "junit", "", "also write a report for CI into `FILE`")
+	cmd.Flags().BoolVar(&write, "write", false, "print a file of expectations, with the answers of today")
+	return cmd
+}
+
+// readSuite reads a file of expectations or, with write, an authorization.
+func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suite, err error) {
+	source, err := a.Read(ctx, name, "the expectations")
+	if err != nil {
+		return s, &fault.UsageError{Err: err}
+	}
+	wrong := func(line int, message string, args ...any) error {
+		return &fault.UsageError{Err: fmt.Errorf("%s:%d: %s", format.Path(name), max(line, 1), fmt.Sprintf(message, args...))}
+	}
+	s.file = name
+	docs, err := yamltext.Parse(ctx, []byte(source))
+	if e, ok := errors.AsType[*yamltext.Error](err); ok {
+		return s, wrong(e.Line, "%s", e.Why)
+	} else if err != nil {
+		return s, err
+	}
+	if len(docs) != 1 || yamltext.Member(docs[0], "tests") == nil {
+		if write {
+			s.policies = []string{filepath.Base(name)}
+			p, err := read(ctx, a, name)
+			if err == nil {
+				s.clients = clientsOf(p)
+			}
+			return s, err
+		}
+		return s, wrong(1, "no expectations: expected policy: FILE and tests:; sscli policy test --write makes them from a policy")
+	}
+	for key, value := range yamltext.Members(docs[0]) {
+		switch key.Value {
+		case "policy":
+			s.policies = scalars(value)
+		case "tests":
+			items, _ := yamltext.Items(value)
+			for _, item := range items {
+				client, line, why := readTested(item)
+				if why != "" {
+					return s, wrong(line, "%s", why)
+				}
+				s.clients = append(s.clients, client)
+			}
+		default:
+			return s, wrong(key.Line, "unknown field %s: expected policy or tests", key.Value)
+		}
+	}
+	return s, nil
+}
+
+// scalars returns a text, or the texts of a list.
+func scalars(n *yamltext.Node) (all []string) {
+	items, ok := yamltext.Items(n)
+	if !ok {
+		items = []*yamltext.Node{n}
+	}
+	for _, item := range items {
+		if text, ok := yamltext.Scalar(item); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func readTested(n *yamltext.Node) (t tested, line int, why string) {
+	t.library = policy.Clients[0]
+	for key, value := range yamltext.Members(n) {
+		text, isText := yamltext.Scalar(value)
+		switch key.Value {
+		case "user":
+			t.Username = text
+		case "clientId":
+			t.ClientID = text
+		case "as":
+			if t.library = text; !slices.Contains(policy.Clients, text) {
+				return t, key.Line, "as: expected " + strings.Join(policy.Clients, ", ")
+			}
+		case "attributes":
+			t.Attributes = make(map[string]string)
+			for name, value := range yamltext.Members(value) {
+				t.Attributes[name.Value], _ = yamltext.Scalar(value)
+			}
+			isText = yamltext.IsMapping(value)
+		case "allow", "deny":
+			items, ok := yamltext.Items(value)
+			isText = ok
+			for _, item := range items {
+				words, _ := yamltext.Scalar(item)
+				if _, err := t.deeds(words); err != nil {
+					return t, item.Line, err.Error()
+				}
+				t.expect = append(t.expect, expectation{item.Line, words, key.Value == "allow"})
+			}
+		default:
+			return t, key.Line, fmt.Sprintf("unknown field %s: expected user, clientId, attributes, as, allow or deny", key.Value)
+		}
+		if !isText {
+			return t, key.Line, key.Value + ": unexpected kind of value"
+		}
+	}
+	if len(t.expect) == 0 {
+		return t, n.Line, "no expectations: expected allow or deny, with a list of questions"
+	}
+	return t, 0, ""
+}
+
+// deeds returns what words such as set colors/red ask for.
+func (t *tested) deeds(text string) (all []policy.Deed, err error) {
+	words, err := repl.Split(text)
+	if err != nil {
+		return nil, err
+	}
+	texts := repl.Texts(words)
+	if len(texts) == 2 {
+		if journey, ok := policy.Journey(texts[0], t.library, t.ClientID, texts[1]); ok {
+			for _, action := range journey {
+				all = append(all, policy.Deed{Principal: t.Principal, Action: action})
+			}
+			return all, nil
+		}
+	}
+	if all, err = (&question{}).deeds(texts); err == nil && len(all) == 0 {
+		err = errors.New("no question: expected words such as read KEY")
+	}
+	for i := range all {
+		all[i].Principal = t.Principal
+	}
+	return all, err
+}
+
+// ask returns the answer to an expectation's question, which is that of its first step that is denied.
+func (t *tested) ask(p *policy.Policy, e expectation) (format.PolicyAnswer, error) {
+	deeds, err := t.deeds(e.words)
+	if err != nil {
+		return format.PolicyAnswer{}, err
+	}
+	var answer format.PolicyAnswer
+	for _, d := range deeds {
+		if answer = answerOf(p, d, p.Decide(d.Principal, d.Action)); !answer.Allowed {
+			break
+		}
+	}
+	return answer, nil
+}
+
+// clientsOf returns clients for the principals of a policy, with questions about what its rules allow to each.
+func clientsOf(p *policy.Policy) (all []tested) {
+	for _, who := range p.Examples() {
+		t := tested{Principal: who, library: policy.Clients[0], expect: []expectation{{words: "connect"}}}
+		for _, on := range p.Topics(who) {
+			t.expect = append(t.expect, expectation{words: strings.ToLower(on.Method.String()) + " " + format.Word(on.On)})
+		}
+		keys := make(map[string]bool)
+		for _, on := range p.Keys(who) {
+			if !keys[on] {
+				keys[on] = true
+				t.expect = append(t.expect, expectation{words: "get " + format.Word(on)}, expectation{words: "set " + format.Word(on)})
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// A report in the form of JUnit.
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitFailure `xml:"failure"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+}
+
+func test(ctx context.Context, a *app.App, suites []suite, junit string, write bool) error {
+	asked, failed := 0, 0
+	var report junitSuites
+	for _, s := range suites {
+		var names []string
+		for _, name := range s.policies {
+			if !filepath.IsAbs(name) && s.file != "-" {
+				name = filepath.Join(filepath.Dir(s.file), name)
+			}
+			names = append(names, name)
+		}
+		if len(names) == 0 {
+			return fault.Usagef("%s names no policy: add policy: FILE, or --policy FILE", format.Path(s.file))
+		}
+		p, err := read(ctx, a, names...)
+		if err != nil {
+			return err
+		}
+		one := junitSuite{Name: s.file}
+		for i, client := range s.clients {
+			for j, e := range client.expect {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				answer, err := client.ask(p, e)
+				if err != nil {
+					return asUsage(err)
+				}
+				s.clients[i].expect[j].allow = answer.Allowed || write && answer.Allowed
+				asked++
+				who := strings.Join(format.PolicyChange{User: client.Username, Client: client.ClientID, Attributes: attributePairs(client.Attributes)}.Who(), " ")
+				one.Tests++
+				test := junitCase{Class: who, Name: e.words}
+				if answer.Allowed != e.allow && !write {
+					failed++
+					one.Failures++
+					f := format.PolicyTest{File: s.file, Line: e.line, Who: who, Question: e.words, Expected: allowWord(e.allow), Where: answer.Where, Reason: cmp.Or(answer.Lacks, answer.Entry)}
+					if !answer.Allowed && answer.Method != "" {
+						f.Step = strings.TrimSpace(strings.ToLower(answer.Method) + " " + answer.On)
+					}
+					test.Failure = &junitFailure{f.Text()}
+					if err := a.Queue(f); err != nil {
+						return err
+					}
+				}
+				one.Cases = append(one.Cases, test)
+			}
+		}
+		report.Suites = append(report.Suites, one)
+		if write {
+			if err := a.Queue(format.PolicyText{Text: s.String()}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.Flush(); err != nil || write {
+		return err
+	}
+	if junit != "" {
+		text, err := xml.MarshalIndent(report, "", "  ")
+		if err == nil {
+			err = os.WriteFile(junit, append([]byte(xml.Header), append(text, '\n')...), 0o666)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.Inform(fmt.Sprintf("%s: %d failed", format.Count(asked, "expectation"), failed))
+	return fault.NoIf(failed > 0)
+}
+
+func allowWord(allow bool) string {
+	if allow {
+		return "allow"
+	}
+	return "deny"
+}
+
+// String returns the file of a suite.
+func (s suite) String() string {
+	var b strings.Builder
+	quoted := make([]string, len(s.policies))
+	for i, name := range s.policies {
+		quoted[i] = yamltext.Quote(filepath.ToSlash(name))
+	}
+	fmt.Fprintf(&b, "policy: [%s]\ntests:\n", strings.Join(quoted, ", "))
+	for _, t := range s.clients {
+		lead := "  - "
+		field := func(name, value string) {
+			if value != "" {
+				fmt.Fprintf(&b, "%s%s: %s\n", lead, name, value)
+				lead = "    "
+			}
+		}
+		quote := func(text string) string {
+			if text == "" {
+				return ""
+			}
+			return yamltext.Quote(text)
+		}
+		field("user", quote(t.Username))
+		field("clientId", quote(t.ClientID))
+		var pairs []string
+		for _, pair := range attributePairs(t.Attributes) {
+			name, value, _ := strings.Cut(pair, "=")
+			pairs = append(pairs, yamltext.Quote(name)+": "+yamltext.Quote(value))
+		}
+		if len(pairs) > 0 {
+			field("attributes", "{"+strings.Join(pairs, ", ")+"}")
+		}
+		if t.library != policy.Clients[0] {
+			field("as", t.library)
+		}
+		for _, allow := range []bool{true, false} {
+			list := ""
+			for _, e := range t.expect {
+				if e.allow == allow {
+					list += "\n      - " + yamltext.Quote(e.words)
+				}
+			}
+			if list != "" {
+				field(allowWord(allow), list)
+			}
+		}
+	}
+	return strings.ReplaceAll(b.String(), ": \n", ":\n")
+}

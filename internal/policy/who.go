@@ -1,0 +1,159 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Holder is a principal that a rule allows an action.
+type Holder struct {
+	Principals string // in the words of the rule
+	If         string // what the client must be besides; "" = nothing
+	Action     Action
+	Entry      *Entry
+	Example    Principal // a client to which the rules allow the action
+	Connects   bool      // the example may connect
+}
+
+// Who returns who may do an action, by each rule that allows it. The rules decided about the example of each.
+func (p *Policy) Who(a Action) (all []Holder) {
+	unused := suffix(p.Rules)
+	for _, r := range p.Rules {
+		for _, e := range r.Entries {
+			if e.Methods&a.Method == 0 || e.never != "" {
+				continue
+			}
+			for _, alt := range r.alternatives() {
+				who, condition, ok := e.fitting(alt, alt.example(unused, r), a)
+				if !ok || p.For(who).Allowed(a) == nil {
+					continue
+				}
+				connects := alt.walk(who, p.rulesFor(&who)).may[stepConnect]
+				all = append(all, Holder{alt.key(), condition, a, e, who, connects})
+			}
+		}
+	}
+	return all
+}
+
+// fitting returns a client like who, which fits an alternative, to which the entry allows an action, and what it must be.
+func (e *Entry) fitting(alt alternative, who Principal, a Action) (fits Principal, condition string, ok bool) {
+	pattern := e.Text
+	if e.levels != nil {
+		on := strings.Split(a.topic(), "/")
+		var keys, values []string
+		for i, l := range e.levels {
+			if i < len(on) && l[0].varies() {
+				keys, values = append(keys, l[0].name()), append(values, on[i])
+			}
+		}
+		pattern = strings.Join(keys, "\x00")
+		fits, ok = alt.solve(who, pattern, strings.Join(values, "\x00"))
+	} else if e.Type == Pattern {
+		fits, ok = alt.solve(who, pattern, a.On)
+	} else {
+		fits, ok = who, true
+	}
+	if !ok {
+		return fits, "", false
+	}
+	for _, id := range e.ClientIDs {
+		if candidate := fits; alt.id == "" && !strings.Contains(e.Text, tokenStart+tokenClient) {
+			if candidate.ClientID = fitting(id, &fits); e.fits(&candidate) {
+				fits = candidate
+				break
+			}
+		}
+	}
+	b, bound := e.bind(&fits)
+	if !bound || !b.matches(&fits, a) {
+		return fits, "", false
+	}
+	var conditions []string
+	for _, p := range slices.Concat(append(slices.Clone(e.levels), e.key)...) {
+		if value, known := fits.value(p.token); known && p.varies() {
+			_, fixed := alt.set[strings.TrimPrefix(p.token, tokenAttribute)]
+			if own := p.token == tokenUser && alt.user != "" || p.token == tokenClient && alt.id != "" || fixed; !own {
+				conditions = append(conditions, p.name()+" is "+value)
+			}
+		}
+	}
+	if len(e.ClientIDs) > 0 {
+		conditions = append(conditions, "the client id is like "+strings.Join(e.ClientIDs, " or "))
+	}
+	return fits, strings.Join(slices.Compact(conditions), " and "), true
+}
+
+// Unused returns the entries that allowed none of some deeds.
+func (p *Policy) Unused(deeds []Deed) (all []*Entry) {
+	used := make(map[*Entry]bool)
+	clients := make(map[string]*Client)
+	for _, d := range deeds {
+		id := d.name()
+		c := clients[id]
+		if c == nil {
+			c = p.For(d.Principal)
+			clients[id] = c
+		}
+		if d.Method == Connect && c.connect != nil {
+			for _, r := range p.rulesFor(&d.Principal) {
+				for _, e := range r.Entries {
+					used[e] = used[e] || e.Methods == Connect && e.fits(&d.Principal)
+				}
+			}
+		}
+		for _, b := range slices.Concat(c.topics, c.keys) {
+			if b.entry.Methods&d.Method != 0 && !used[b.entry] && (b.entry.Type != "") == (d.Method >= Read) && b.matches(&c.who, d.Action) {
+				used[b.entry] = true
+			}
+		}
+	}
+	for _, r := range p.Rules {
+		for _, e := range r.Entries {
+			if !used[e] {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// Examples returns a client for each principal that the rules name, with made-up values of what else they ask for.
+func (p *Policy) Examples() (all []Principal) {
+	seen, unused := make(map[string]bool), suffix(p.Rules)
+	for _, r := range p.Rules {
+		for _, a := range r.alternatives() {
+			if seen[a.key()] {
+				continue
+			}
+			seen[a.key()] = true
+			who := a.example(unused)
+			near := p.rulesFor(&who)
+			all = append(all, a.walk(a.example(unused, near...), near).clients[0].Principal)
+		}
+	}
+	return all
+}
+
+// Topics returns examples of what the rules for a client say about topics.
+func (p *Policy) Topics(who Principal) (all []Action) {
+	c := p.For(who)
+	for _, b := range c.topics {
+		for _, m := range b.entry.Methods.Each() {
+			if examples := b.entry.examples(&who, m, &Client{}); len(examples) > 0 {
+				all = append(all, Action{m, examples[0]})
+			}
+		}
+	}
+	return all
+}
+
+// Keys returns examples of the keys that the rules for a client name.
+func (p *Policy) Keys(who Principal) (all []string) {
+	for _, b := range p.For(who).keys {
+		if examples := b.entry.examples(&who, Read, &Client{}); len(examples) > 0 {
+			all = append(all, examples[0])
+		}
+	}
+	return all
+}
