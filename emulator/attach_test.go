@@ -203,3 +203,29 @@ func TestAttachedGone(t *testing.T) {
 		}
 	}
 }
+
+// TestAttachedTakenOver: a client that takes the store's client id, and is no store, ends the store.
+func TestAttachedTakenOver(t *testing.T) {
+	t.Parallel()
+	b := broker.New(broker.Options{})
+	defer b.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Serve(ln)
+	o := mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}
+	a, err := emulator.Attach(t.Context(), o, emulator.StoreOptions{}, emulator.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := mqtt.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	<-a.Done()
+	if code, _ := mqtt.ReasonCode(a.Close()); code != mqtt.ReasonTakenOver {
+		t.Errorf("the store ended with %v", a.Err())
+	}
+}
