@@ -4,52 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sscli/sscli/internal/yamltext"
 )
-
-// A Severity says how bad a finding is.
-type Severity int
-
-// The severities, in increasing order.
-const (
-	Info    Severity = iota // works, but not for everybody
-	Warning                 // works differently from what it seems
-	Error                   // does not work
-)
-
-var severityNames = []string{"info", "warning", "error"}
-
-func (s Severity) String() string { return severityNames[s] }
-
-// ParseSeverity parses info, warning or error.
-func ParseSeverity(name string) (s Severity, ok bool) {
-	i := slices.Index(severityNames, name)
-	return Severity(max(i, 0)), i >= 0
-}
-
-// A Finding is a mistake in a policy.
-type Finding struct {
-	ID            string // of its kind, such as SS014
-	File          string
-	Line          int
-	Severity      Severity
-	Message, Hint string
-	Mend          *Mend   // what Hint says, tried; nil = Hint is not one change of the policy
-	Proofs        []Proof // what the rules decide, if the finding is about that
-}
-
-// A Proof is a decision of the rules.
-type Proof struct {
-	Deed
-	Allowed bool
-}
-
-// allowing returns the proof that a principal may do something.
-func allowing(who Principal, a Action) Proof { return Proof{Deed{Principal: who, Action: a}, true} }
 
 // The kinds of findings. docs/authorization.md has an example of each.
 const (
@@ -80,39 +39,6 @@ const (
 	idNotifier  = "SS025"
 	idRedundant = "SS026"
 )
-
-// ignores has the ids that the comments of a file silence, by line; 0 = in the whole file.
-type ignores map[int]string
-
-var ignoreComment = regexp.MustCompile(`#\s*sscli:ignore\s+(SS\d{3}(?:\s*,\s*SS\d{3})*)`)
-
-// has reports whether a comment silences a finding.
-func (g ignores) has(f Finding) bool {
-	return strings.Contains(g[0], f.ID) || strings.Contains(g[f.Line], f.ID)
-}
-
-// readIgnores reads comments such as "# sscli:ignore SS021: why". A comment is for its own line or, if the line has nothing
-// else, for the next line that has. Before all else, it is for the file.
-func readIgnores(source []byte) ignores {
-	all, waiting, begun, n := make(ignores), "", false, 0
-	for line := range strings.Lines(string(source)) {
-		n++
-		ids := ""
-		if match := ignoreComment.FindStringSubmatch(line); match != nil {
-			ids = match[1]
-		}
-		switch text := strings.TrimSpace(line); {
-		case text == "":
-		case strings.HasPrefix(text, "#") && !begun:
-			all[0] += ids
-		case strings.HasPrefix(text, "#"):
-			waiting += ids
-		default:
-			all[n], waiting, begun = ids+waiting, "", true
-		}
-	}
-	return all
-}
 
 const (
 	group      = "mqttbroker.iotoperations.azure.com/"
@@ -437,8 +363,6 @@ func (r *reader) spelling(n *yamltext.Node, want string) {
 	}
 }
 
-func misspelt(n *yamltext.Node, want string) bool { return n != nil && n.Value != want }
-
 func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	r.fields(n, path, "method", "topics", "clientIds")
 	if nodeKind(n) != mapping {
@@ -487,51 +411,6 @@ func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	}
 }
 
-// fixTokens returns a text in which misspelt tokens are written as the broker knows them.
-func fixTokens(text string) string {
-	for _, fix := range tokenFixes {
-		text = fix.wrong.ReplaceAllString(text, fix.right)
-	}
-	return text
-}
-
-var tokenFixes = []struct {
-	wrong *regexp.Regexp
-	right string
-}{
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?client_?id\s*\}`), tokenStart + tokenClient + "}"},
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?user_?name\s*\}`), tokenStart + tokenUser + "}"},
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}`), tokenStart + tokenAttribute + "$1}"},
-}
-
-// fixTopic returns a topic without mistakes in its tokens and wildcards that are known, each in a level of its own.
-func fixTopic(topic string) string {
-	if rest, shared := strings.CutPrefix(topic, "$share/"); shared {
-		_, topic, _ = strings.Cut(rest, "/")
-	}
-	var levels []string
-	for l := range strings.SplitSeq(fixTokens(topic), "/") {
-		parts, why := parseParts(l)
-		if why != "" || !strings.Contains(l, tokenStart) {
-			levels = append(levels, l)
-			continue
-		}
-		for _, p := range parts {
-			if text := strings.Trim(p.name(), "-_.:"); text != "" {
-				levels = append(levels, text)
-			}
-		}
-	}
-	for i, l := range levels {
-		if last := i == len(levels)-1; last && strings.HasSuffix(l, wildAll) && len(l) > 1 {
-			levels[i] = wildOne
-		} else if !last && strings.Contains(l, wildAll) || strings.Contains(l, wildOne) {
-			levels[i] = wildOne
-		}
-	}
-	return strings.Join(levels, "/")
-}
-
 func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 	r.fields(n, path, "method", "keyType", "keys")
 	if nodeKind(n) != mapping {
@@ -570,16 +449,4 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 			r.find(idBinary, e.Line, Warning, "encode the key's own bytes: printf %s KEY | base64", "Binary key %q is the text %q, which looks like the codes of a key's bytes", key, e.exact)
 		}
 	}
-}
-
-func keyHint(e *Entry) string {
-	if e.Type == Pattern && strings.ContainsAny(e.Text, "{}") {
-		return "keyType: String takes braces literally"
-	}
-	return ""
-}
-
-// digits reports whether a text is nothing but decimal numbers.
-func digits(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789 ,\n") == ""
 }

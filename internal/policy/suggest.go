@@ -38,6 +38,24 @@ func (a Action) topic() string {
 	return a.On
 }
 
+// keyEntries returns the entries of a rule for keys with what may be done with each. wild has the keys that are patterns.
+func keyEntries(r *Rule, keys map[string]Method, wild map[string]bool) (entries []*Entry) {
+	for _, m := range methodBits[3:] {
+		for _, t := range []KeyType{Pattern, String, Binary} {
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				if keys[key] == m && wild[key] == (t == Pattern) && utf8.ValidString(key) == (t != Binary) && key != "" {
+					text := key
+					if t == Binary {
+						text = base64.StdEncoding.EncodeToString([]byte(key))
+					}
+					entries = append(entries, &Entry{Rule: r, Methods: m, Type: t, Text: text})
+				}
+			}
+		}
+	}
+	return entries
+}
+
 // Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
 // id may do what it did. Exceptions: a filter includes the narrower filters, and users of the same
 // client id share what it may do. An error says what no rule can express.
@@ -107,19 +125,7 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 				}
 			}
 		}
-		for _, m := range methodBits[3:] {
-			for _, t := range []KeyType{Pattern, String, Binary} {
-				for _, key := range slices.Sorted(maps.Keys(s.keys)) {
-					if s.keys[key] == m && s.wild[key] == (t == Pattern) && utf8.ValidString(key) == (t != Binary) && key != "" {
-						text := key
-						if t == Binary {
-							text = base64.StdEncoding.EncodeToString([]byte(key))
-						}
-						r.Entries = append(r.Entries, &Entry{Rule: r, Methods: m, Type: t, Text: text})
-					}
-				}
-			}
-		}
+		r.Entries = append(r.Entries, keyEntries(r, s.keys, s.wild)...)
 		id := fmt.Sprint(r.resources())
 		if first := same[id]; first != nil && len(s.ids) == 0 {
 			r = first

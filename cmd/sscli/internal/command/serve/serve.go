@@ -324,17 +324,8 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if len(args) > 0 {
 		return runChild(a, server, ready, steered, args)
 	}
-	if err := a.Emit(ready); err != nil {
+	if err := announce(a, ready, server.WebSocketURL(), server.RedisURL(), steered); err != nil {
 		return err
-	}
-	for _, url := range []string{server.WebSocketURL(), server.RedisURL(), steered} {
-		if url == "" {
-			continue
-		}
-		ready.URL, ready.Paste = url, nil
-		if err := a.Emit(ready); err != nil {
-			return err
-		}
 	}
 	select {
 	case <-ctx.Done():

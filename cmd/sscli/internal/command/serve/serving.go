@@ -136,3 +136,15 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, co
 	}
 	return process.Environ(set, drop...)
 }
+
+// announce prints how clients connect, and the URLs of the other ports; an empty URL is no port.
+func announce(a *app.App, ready format.Serving, urls ...string) error {
+	err := a.Emit(ready)
+	for _, url := range urls {
+		if url != "" && err == nil {
+			ready.URL, ready.Paste = url, nil
+			err = a.Emit(ready)
+		}
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// shared reports the first entry of a rule that grants by the client id to clients that can take the id of another.
+func (c *checker) shared(r *Rule) {
+	var entry *Entry
+	for _, e := range r.Entries {
+		if slices.ContainsFunc(slices.Concat(append(slices.Clone(e.levels), e.key)...), func(p part) bool { return p.token == tokenClient }) && e.never == "" {
+			entry = e
+			break
+		}
+	}
+	if entry == nil {
+		return
+	}
+	for _, a := range c.first[r][:min(len(c.first[r]), 64)] {
+		if a.id != "" || len(a.full.clients) == 0 {
+			continue
+		}
+		who := a.full.who
+		who.ClientID = "victim" + c.unused
+		from := c.ask(who).connect
+		whose := "any other client"
+		if from == nil {
+			for _, client := range a.full.clients {
+				others := c.claims[client.ClientID]
+				at := slices.IndexFunc(others, func(o *actor) bool { return o != a && o.id == "" })
+				if now := c.ask(client.Principal).connect; now != nil && at >= 0 && !proven(now) {
+					who, from, whose = client.Principal, now, others[at].key()
+					break
+				}
+			}
+			if a.set != nil {
+				for _, client := range a.full.clients {
+					if now := c.ask(client.Principal).connect; now != nil && !proven(now) && strings.ContainsAny(strings.Join(now.ClientIDs, ""), "*?[") {
+						who, from, whose = client.Principal, now, "another client with "+a.key()
+						break
+					}
+				}
+			}
+		}
+		if from == nil {
+			continue
+		}
+		if _, ok := entry.bind(&who); !ok {
+			continue
+		}
+		mend := &Mend{Old: from, New: []*Entry{from.connecting("{principal.username}")}}
+		hint := "Connect with clientIds: [\"{principal.username}\"], and no other Connect for them"
+		if next := (&Policy{Rules: a.near}).With(mend).Rules; bindRules(who, next, false).connect != nil {
+			mend, hint = nil, "Connect only with client ids that contain a name that the login proves, in each rule"
+		}
+		c.find(idShared, entry.Line, Warning, mend, hint, "{principal.clientId}: any client of %s can take the id of %s, such as %s, and with it what %s allows", a.key(), whose, who.ClientID, r.Name)
+		c.prove(allowing(who, Action{Method: Connect}))
+		return
+	}
+}
+
+// proven reports whether each client id that a Connect allows contains a name that the login proves.
+func proven(e *Entry) bool {
+	return len(e.ClientIDs) > 0 && !slices.ContainsFunc(e.ClientIDs, func(id string) bool {
+		return !strings.Contains(id, tokenStart+tokenUser) && !strings.Contains(id, tokenStart+tokenAttribute)
+	})
+}
+
+// redundant reports rules of which every entry is allowed by other rules to all its principals.
+func (c *checker) redundant() {
+	idle := make(map[*Rule]bool) // rules that add nothing
+	exact := make(map[string]*Rule)
+	wild := make(map[string][]*Entry)
+	const most = 32 // wildcards that are compared with an entry
+	for _, r := range c.policy.Rules {
+		for _, a := range r.alternatives() {
+			for _, e := range r.Entries {
+				if c.work--; e.never != "" || c.work < -maxWork {
+					continue
+				}
+				for _, m := range e.Methods.Each() {
+					at := a.key() + "\x00" + m.String()
+					if id := at + "\x00" + entryKey(e, m); exact[id] == nil {
+						exact[id] = r
+					}
+					if wildcards := e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*"); wildcards && len(wild[at]) < most {
+						wild[at] = append(wild[at], e)
+					}
+				}
+			}
+		}
+	}
+	// covered returns another rule that allows what an entry allows to an alternative, or nil. A rule that adds
+	// nothing itself does not count, so that all that do may be removed.
+	covered := func(r *Rule, e *Entry, m Method, a alternative) *Rule {
+		at := a.key() + "\x00" + m.String()
+		free := *e
+		free.ClientIDs = nil
+		for _, same := range []*Entry{e, &free} {
+			if first := exact[at+"\x00"+entryKey(same, m)]; first != nil && first != r && !idle[first] {
+				return first
+			}
+		}
+		for _, other := range wild[at] {
+			if other.Rule != r && !idle[other.Rule] && other.includes(e) {
+				return other.Rule
+			}
+		}
+		return nil
+	}
+	for _, r := range c.policy.Rules {
+		if others := r.coveredBy(covered); len(others) > 0 {
+			idle[r] = true
+			c.find(idRedundant, r.Line, Warning, &Mend{Remove: r}, "remove it", "%s adds nothing to %s", r.Name, strings.Join(others, ", "))
+		}
+	}
+}
+
+// coveredBy returns the names of the rules that allow all that a rule allows, or nil.
+func (r *Rule) coveredBy(covered func(*Rule, *Entry, Method, alternative) *Rule) (others []string) {
+	all := r.alternatives()
+	for _, e := range r.Entries {
+		for _, m := range e.Methods.Each() {
+			for _, a := range all {
+				other := (*Rule)(nil)
+				if e.never == "" {
+					other = covered(r, e, m, a)
+				}
+				if other == nil {
+					return nil
+				}
+				if !slices.Contains(others, other.Name) {
+					others = append(others, other.Name)
+				}
+			}
+		}
+	}
+	return others
+}
+
+func entryKey(e *Entry, m Method) string {
+	return fmt.Sprintf("%s %s %s %q", m, e.Type, e.Text, e.ClientIDs)
+}
+
+// includes reports whether an entry allows everything that another one of the same method allows. It may
+// say no although it does.
+func (e *Entry) includes(other *Entry) bool {
+	if len(e.ClientIDs) > 0 || e.Type != Pattern && e.Type != other.Type || e.Text == other.Text {
+		return false // an equal entry is found otherwise
+	}
+	if e.Type == Pattern {
+		prefix, star := strings.CutSuffix(e.Text, "*")
+		return star && !strings.ContainsAny(prefix, "*?[{") && (prefix == "" || other.Type != Binary && strings.HasPrefix(other.Text, prefix))
+	}
+	var b bound
+	for _, l := range e.levels {
+		b.levels, b.wild = append(b.levels, l[0].name()), append(b.wild, l[0].token == tokenWild)
+	}
+	return b.covers(other.Text, true)
+}
