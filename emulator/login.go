@@ -55,7 +55,7 @@ func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 		matches := func() bool { return check(l.Username, l.Password) }
 		switch {
 		case l.Username != "" || len(l.Password) > 0:
-			err = s.logins.Check(l.Client.Remote(), matches)
+			err = s.logins.Check(l.Client.Remote(), l.Username, matches)
 		case !matches(): // no attempt to guess a password
 			err = admission.ErrRefused
 		}
@@ -113,7 +113,7 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 func (s *Server) verify(l *broker.Login) broker.Verdict {
 	var login Login
 	var err error
-	if throttled := s.logins.Check(l.Client.Remote(), func() bool {
+	if throttled := s.logins.Check(l.Client.Remote(), "", func() bool {
 		login, err = s.opts.CheckToken(l.Data, s.Now())
 		return err == nil
 	}); errors.Is(throttled, admission.ErrBusy) {

@@ -1,9 +1,13 @@
 package admission_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,7 +58,7 @@ func TestThrottle(t *testing.T) {
 		throttle := admission.NewThrottle()
 		try := func(ip string, good bool) (time.Duration, error) {
 			begin := time.Now()
-			err := throttle.Check(from(ip), func() bool { return good })
+			err := throttle.Check(from(ip), "ann", func() bool { return good })
 			return time.Since(begin), err
 		}
 		total := time.Duration(0)
@@ -71,7 +75,7 @@ func TestThrottle(t *testing.T) {
 		if took, err := try("192.0.2.2", true); took != 0 || err != nil {
 			t.Errorf("another address: %s, %v", took, err)
 		}
-		if took, err := try("::ffff:192.0.2.1", true); took == 0 || err != nil {
+		if took, err := try("::ffff:192.0.2.1", true); took != 0 || err != nil {
 			t.Errorf("a good login of the address: %s, %v", took, err)
 		}
 		// Parallel logins share their address's delay, and only a few may wait.
@@ -80,8 +84,8 @@ func TestThrottle(t *testing.T) {
 			go func() { _, err := try("192.0.2.1", false); busy <- err }()
 		}
 		synctest.Wait()
-		if n := len(busy); n != 84 {
-			t.Errorf("%d of 100 are refused at once, want 84", n)
+		if n := len(busy); n != 74 {
+			t.Errorf("%d of 100 are refused at once, want 74", n)
 		}
 		throttle.Close()
 		synctest.Wait()
@@ -93,14 +97,89 @@ func TestThrottle(t *testing.T) {
 		throttle := admission.NewThrottle()
 		defer throttle.Close()
 		for range 10 {
-			_ = throttle.Check(from("192.0.2.1"), func() bool { return false })
+			_ = throttle.Check(from("192.0.2.1"), "ann", func() bool { return false })
 		}
 		time.Sleep(2 * time.Minute)
 		begin := time.Now()
-		if err := throttle.Check(from("192.0.2.1"), func() bool { return true }); err != nil || time.Since(begin) != 0 {
+		if err := throttle.Check(from("192.0.2.1"), "ann", func() bool { return true }); err != nil || time.Since(begin) != 0 {
 			t.Errorf("a minute without failures is not forgotten: %s, %v", time.Since(begin), err)
 		}
 	})
+}
+
+// TestThrottleHonest: a right login does not wait behind those who guess from its address, and they guess no faster
+// than one after the other.
+func TestThrottleHonest(t *testing.T) {
+	const (
+		hash    = 50 * time.Millisecond // what a check takes
+		minutes = 5
+		burst   = 45 // guesses without a pause, with a short one, and those whose refusals wait
+	)
+	for name, tt := range map[string]struct {
+		guessers  int
+		impatient bool // they do not wait for refusals
+		known     bool // the honest user has logged in before
+		user      func(i int) string
+		lines     int // how many lines of failures the guesses are counted in
+	}{
+		"of the same user":     {24, false, false, func(int) string { return "ann" }, 2},
+		"of another user":      {24, false, false, func(int) string { return "bob" }, 1},
+		"of many users":        {24, false, false, func(i int) string { return fmt.Sprint("user", i) }, 1},
+		"impatient, one user":  {100, true, false, func(int) string { return "bob" }, 1},
+		"impatient, many":      {100, true, true, func(i int) string { return fmt.Sprint("user", i) }, 1},
+		"patient, of the user": {24, false, true, func(int) string { return "ann" }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				throttle := admission.NewThrottle()
+				var running sync.WaitGroup
+				var guesses atomic.Int64
+				login := func(user string, good bool) error {
+					return throttle.Check(from("192.0.2.1"), user, func() bool {
+						time.Sleep(hash)
+						if !good {
+							guesses.Add(1)
+						}
+						return good
+					})
+				}
+				if tt.known && login("ann", true) != nil {
+					t.Fatal("ann cannot log in")
+				}
+				for range 8 {
+					_ = login(tt.user(0), false)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				for i := range tt.guessers {
+					running.Go(func() {
+						for ctx.Err() == nil {
+							if tt.impatient {
+								running.Go(func() { _ = login(tt.user(i), false) })
+								time.Sleep(time.Second)
+								continue
+							}
+							if errors.Is(login(tt.user(i), false), admission.ErrBusy) {
+								time.Sleep(time.Second)
+							}
+						}
+					})
+				}
+				for range minutes * 12 {
+					time.Sleep(5 * time.Second)
+					begin := time.Now()
+					if err := login("ann", true); err != nil || time.Since(begin) > time.Second {
+						t.Errorf("an honest login: %v after %s", err, time.Since(begin))
+					}
+				}
+				if n := int(guesses.Load()); n > tt.lines*(burst+30*minutes) {
+					t.Errorf("%d guesses in %d minutes, want at most %d", n, minutes, tt.lines*(burst+30*minutes))
+				}
+				stop()
+				throttle.Close()
+				running.Wait()
+			})
+		})
+	}
 }
 
 // TestURL: an address that stands for all of a machine's is no address to connect to.

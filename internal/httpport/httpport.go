@@ -62,8 +62,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// BasicAuth requires a login by HTTP basic authentication, which check judges. Wrong logins are slowed down as by
-// an [admission.Throttle]. A request without a login is refused at once.
+// BasicAuth requires a login by HTTP basic authentication, which check judges. The refusals of wrong logins
+// are delayed as by an [admission.Throttle]. A request without a login is refused at once.
 func BasicAuth(next http.Handler, check func(name string, password []byte) bool) http.Handler {
 	throttle := admission.NewThrottle()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func BasicAuth(next http.Handler, check func(name string, password []byte) bool)
 			http.Error(w, "a user name and a password are required", http.StatusUnauthorized)
 			return
 		}
-		switch err := throttle.Check(r.RemoteAddr, func() bool { return check(name, []byte(password)) }); {
+		switch err := throttle.Check(r.RemoteAddr, name, func() bool { return check(name, []byte(password)) }); {
 		case errors.Is(err, admission.ErrBusy):
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
 		case err != nil:

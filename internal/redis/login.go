@@ -143,7 +143,7 @@ func (c *conn) login(user, password []byte) error {
 	c.unlock()
 	as, name, until := "", string(user), time.Time{}
 	secret := bytes.Clone(password)
-	err := c.s.logins.Check(address(c.nc.RemoteAddr()), func() (ok bool) {
+	err := c.s.logins.Check(address(c.nc.RemoteAddr()), name, func() (ok bool) {
 		as, until, ok = c.s.opts.Login(name, secret)
 		return ok && (c.onlyUser == "" || as == c.onlyUser)
 	})
