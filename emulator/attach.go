@@ -246,22 +246,31 @@ func (a *Attached) rejoin(ctx context.Context, err error) (*asker, error) {
 			err = other
 		}
 	}
-	if ctx.Err() == nil && !isOther(err) && !a.isFinal(err) {
-		a.more.Log.Warn("the connection to the broker was lost, trying again", "error", err)
+	var lost, quiet time.Time // since when there is no connection, and no other store
+	back := func() {
+		if !lost.IsZero() {
+			a.more.Log.Info("connected to the broker again", "after", time.Since(lost).Round(time.Millisecond))
+			lost = time.Time{}
+		}
 	}
-	lost, standing, quiet := time.Now(), false, time.Time{}
-	for {
-		pause := retryPause()
+	for standing := false; ; {
+		pause, other := retryPause(), isOther(err)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case isOther(err) && a.more.Standby > 0:
+		case other && a.more.Standby == 0, a.isFinal(err):
+			return nil, err
+		case err == nil, other:
+			back()
+		case lost.IsZero():
+			a.more.Log.Warn("the connection to the broker was lost, trying again", "error", err)
+			lost = time.Now()
+		}
+		if other {
 			if !standing {
 				a.more.Log.Warn("standing by", "error", err)
 			}
 			standing, quiet, pause = true, time.Time{}, probeEvery
-		case isOther(err), a.isFinal(err):
-			return nil, err
 		}
 		if !wait.For(ctx, pause) {
 			continue
@@ -282,10 +291,9 @@ func (a *Attached) rejoin(ctx context.Context, err error) (*asker, error) {
 		if k, err = a.join(ctx); err != nil {
 			continue
 		}
+		back()
 		if standing {
 			a.more.Log.Warn("no other state store has answered, this one serves: its data may be older", "for", a.more.Standby)
-		} else {
-			a.more.Log.Info("connected to the broker again", "after", time.Since(lost).Round(time.Millisecond))
 		}
 		return k, nil
 	}

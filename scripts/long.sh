@@ -15,16 +15,20 @@
 #	                                       prints the peak memory of both commands for all keys and
 #	                                       for a tenth of the keys, which must not differ much: 100000
 #	                                       keys, half a minute
+#	scripts/long.sh stores [ROUNDS]        stops attached stores (serve --attach), cuts them off, starts
+#	                                       them together, and restarts their broker, and checks that
+#	                                       never two of them serve: 20 rounds, about eight minutes
 #
-# Requires Go; locks and transfer also Linux, locks also flock(1).
+# Requires Go; locks and transfer also Linux, locks also flock(1), stores also Mosquitto.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${1-} in
 data) run=(./emulator -run '^TestCrash$' -crash-rounds "${2-1000}") ;;
 locks) run=(./cmd/sscli -run '^TestLockChaos$' -chaos-rounds "${2-300}" -chaos-ttl "${3-2500ms}") ;;
 transfer) run=(./cmd/sscli -run '^TestExportIntoImport$' -transfer-keys "${2-100000}") ;;
+stores) run=(./cmd/sscli -run '^TestAttach(Stopped|Together|BrokerRestarts|Cut)$' -attach-rounds "${2-20}") ;;
 *)
-	echo 'long.sh: want data, locks or transfer; see the comment at its top' >&2
+	echo 'long.sh: want data, locks, transfer or stores; see the comment at its top' >&2
 	exit 2
 	;;
 esac

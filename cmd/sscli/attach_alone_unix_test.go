@@ -3,11 +3,17 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -159,12 +165,14 @@ func changes(t *testing.T, first, second *conversation) {
 	}
 }
 
-// rounds runs a test a few times, and 20 times as a slow test.
+var attachRounds = flag.Int("attach-rounds", 0, "rounds of the tests of stores that replace each other, see scripts/long.sh; 0 = a few")
+
+// rounds runs a test a few times, and at least 3 times as a slow test.
 func rounds(t *testing.T, few int, test func(t *testing.T)) {
 	if full.Check() {
-		few = 20
+		few = max(few, 3)
 	}
-	for range few {
+	for range cmp.Or(*attachRounds, few) {
 		test(t)
 	}
 }
@@ -211,6 +219,54 @@ func TestAttachStopped(t *testing.T) {
 	}
 }
 
+// TestAttachGaveWay: what a store had that gave way can be read from its file, and compared with the store that serves.
+func TestAttachGaveWay(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	_, address := attachBroker(t)
+	dir := t.TempDir()
+	old, exported := filepath.Join(dir, "old.db"), filepath.Join(dir, "old.jsonl")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "sscli")); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"SSCLI_URL=mqtt://" + address, "PATH=" + dir}
+	run := func(code int, args ...string) string {
+		t.Helper()
+		c := converse(t, env, nil, args...)
+		if got := c.end(); got != code {
+			t.Fatalf("%q: exit code %d, want %d: %s%s", args, got, code, c.screen(), &c.out)
+		}
+		return c.out.String()
+	}
+	first := serveAttached(t, address, "--data", old)
+	first.await(readyAttached)
+	run(0, "set", "recipe", "A")
+	run(0, "set", "shift", "early")
+	first.stop()
+	second := serveAttached(t, address, "--data", filepath.Join(dir, "new.db"))
+	second.await(readyAttached)
+	run(0, "set", "recipe", "B")
+	run(0, "set", "order", "7")
+	first.signal(syscall.SIGCONT)
+	if code := first.end(); code != 15 {
+		t.Errorf("the store that was away: exit code %d: %s", code, first.screen())
+	}
+	lines := run(0, "serve", "--data", old, "--listen", "127.0.0.1:0", "--", "sscli", "export")
+	if err := os.WriteFile(exported, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	differ := regexp.MustCompile(`\d+:\d+:StateStore`).ReplaceAllString(run(1, "diff", exported, "-o", "raw"), "V")
+	if want := "changed\trecipe\tV\t?\tB\tA\nadded\tshift\t-\t?\t\tearly\nremoved\torder\tV\t-\t7\t\n"; differ != want {
+		t.Errorf("the stores differ by %q, want %q", differ, want)
+	}
+}
+
 // TestAttachTogether: of two stores that start at the same time, exactly one serves.
 func TestAttachTogether(t *testing.T) {
 	t.Parallel()
@@ -245,8 +301,8 @@ func TestAttachTogether(t *testing.T) {
 	}
 }
 
-// TestAttachBrokerRestarts: a store says that its broker goes and comes, and serves again; one that stands by does not
-// serve meanwhile, but when the first one has ended.
+// TestAttachBrokerRestarts: a store says that its broker goes and comes, and serves again. One that stands by says the
+// same, and does not serve meanwhile, but when the first one has ended.
 func TestAttachBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -263,13 +319,21 @@ func TestAttachBrokerRestarts(t *testing.T) {
 		broker.Restart(t)
 		w := watchStores(t, address)
 		w.await()
-		for strings.Count(first.screen(), "connected to the broker again") < restarts {
-			<-first.more
+		for _, store := range []*conversation{first, second} {
+			for strings.Count(store.screen(), "connected to the broker again") < restarts {
+				select {
+				case <-store.more:
+				case <-store.closed:
+					t.Fatalf("%d restarts, and the store ended: %s", restarts, store.screen())
+				}
+			}
 		}
 		w.end()
 	})
-	if n := strings.Count(first.screen(), "the connection to the broker was lost, trying again"); n != restarts {
-		t.Errorf("%d restarts, the store lost its broker %d times: %s", restarts, n, first.screen())
+	for _, store := range []*conversation{first, second} {
+		if n := strings.Count(store.screen(), "the connection to the broker was lost, trying again"); n != restarts {
+			t.Errorf("%d restarts, a store lost its broker %d times: %s", restarts, n, store.screen())
+		}
 	}
 	if strings.Contains(second.screen(), readyAttached) {
 		t.Errorf("the store that stands by served: %s", second.screen())
@@ -328,8 +392,28 @@ func (p *cutProxy) copy(to, from net.Conn) {
 	}
 }
 
+// askRedis returns the reply of a store's Redis port to KEYS, until the end of its line.
+func askRedis(t *testing.T, store *conversation) string {
+	t.Helper()
+	store.await("redis://")
+	_, address, _ := strings.Cut(store.screen(), "redis://")
+	conn, err := net.Dial("tcp", strings.Fields(address)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("KEYS none\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
 // TestAttachCut: a store whose network is cut, for a shorter or a longer time than the keep-alive, does not serve beside
-// the store that replaced it.
+// the store that replaced it, neither MQTT nor Redis clients.
 func TestAttachCut(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -344,13 +428,19 @@ func TestAttachCut(t *testing.T) {
 			rounds(t, 1, func(t *testing.T) {
 				_, address := attachBroker(t)
 				proxy := newCutProxy(t, address)
-				first := serveAttached(t, proxy.address)
+				first := serveAttached(t, proxy.address, "--redis", "127.0.0.1:0")
 				first.await(readyAttached)
+				if reply := askRedis(t, first); !strings.HasPrefix(reply, "*0") {
+					t.Errorf("the Redis port of a store that serves: %q", reply)
+				}
 				w := watchStores(t, address)
 				w.await()
 				proxy.mu.Lock()
 				second := serveAttached(t, address)
 				second.await(readyAttached)
+				if reply := askRedis(t, first); !strings.HasPrefix(reply, "-LOADING ") {
+					t.Errorf("the Redis port of a store whose network is cut: %q", reply)
+				}
 				if long {
 					time.Sleep(16 * time.Second) // as in TestAttachStopped
 				}
