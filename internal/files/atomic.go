@@ -31,11 +31,23 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 	return f.finish(data)
 }
 
-// Exposed reports whether users other than the owner may read a file. It is false if there is no
-// such regular file, and on Windows, where the mode does not say who may read.
-func Exposed(name string) bool {
+// Exposed returns what users other than the owner may do to a file: "read", "write", "read and write", or "" for neither. It is ""
+// if there is no such regular file, and on Windows, where the mode does not say who may.
+func Exposed(name string) string {
 	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return ""
+	}
+	reads, writes := info.Mode().Perm()&0o044 != 0, info.Mode().Perm()&0o022 != 0
+	switch {
+	case reads && writes:
+		return "read and write"
+	case writes:
+		return "write"
+	case reads:
+		return "read"
+	}
+	return ""
 }
 
 // A File collects the new content of a file. Readers of a regular file see it only after Commit.

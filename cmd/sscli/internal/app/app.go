@@ -82,6 +82,7 @@ type App struct {
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil = not configured yet
 	saying   sync.Mutex      // held while Faults prints
+	mistakes *mistakes       // see HoldMistakes; nil = not held
 
 	Forms []string // further forms of output, which the command prints itself
 

@@ -97,6 +97,9 @@ func (a *App) reportUnknown(err error) int {
 		return min(f.Code, unknown)
 	}
 	text := f.Message
+	if len(fault.Parts(err)) > 1 {
+		text = strings.ReplaceAll(text, "\n", "; ")
+	}
 	if f.Hint != "" {
 		text += "; try: " + f.Hint
 	}
@@ -105,13 +108,27 @@ func (a *App) reportUnknown(err error) int {
 }
 
 // Fault prints an error and returns its exit code. It prints nothing for [fault.ErrNo], whose
-// result is already printed, and for a *fault.ExitError, which was printed where it happened.
+// result is already printed, and for a *fault.ExitError, which was printed where it happened. Errors
+// that are joined are printed one by one, with the same exit code, and the hint after the last.
 func (a *App) Fault(err error) int {
-	f, printed := a.Explain(err)
-	if !printed {
+	whole, printed := a.Explain(err)
+	if printed {
+		return whole.Code
+	}
+	parts := fault.Parts(err)
+	last := len(parts) - 1
+	for _, part := range parts[:last] {
+		f, _ := a.Explain(part)
+		f.Code, f.Hint = whole.Code, ""
 		a.Say(f)
 	}
-	return f.Code
+	f := whole
+	if last > 0 {
+		f, _ = a.Explain(parts[last])
+		f.Code, f.Hint = whole.Code, whole.Hint
+	}
+	a.Say(f)
+	return whole.Code
 }
 
 // Refuse prints an error about one key of a command with several keys. If *first is nil, it becomes
@@ -182,7 +199,7 @@ func (a *App) Note(message string) {
 func (a *App) Say(r format.Result) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
-	_ = a.Faults.Print(r)
+	a.say(r)
 }
 
 // WarnOf prints the warnings and notes that came with a reply.

@@ -15,7 +15,7 @@ const (
 	CodeUnknown    = 11
 	CodeOutput     = 12
 	CodeData       = 13
-	codePartial    = 14
+	CodePartial    = 14
 	codeOtherStore = 15
 	codeTimeout    = 124
 )

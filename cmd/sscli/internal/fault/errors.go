@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"text/template"
 	"time"
 
@@ -43,9 +44,33 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // of its own in place of [CodeUsage], which says that nothing was sent.
 func Partial(err error) error {
 	if e, ok := errors.AsType[*ExitError](err); ok && e.Code == CodeUsage {
-		return &ExitError{Code: codePartial, Err: e.Err}
+		return &ExitError{Code: CodePartial, Err: e.Err}
 	}
 	return err
+}
+
+// Parts returns the errors that err joins (see [errors.Join]), or err alone if it joins none. Those that a [UsageError] joins
+// are usage errors.
+func Parts(err error) (parts []error) {
+	usage, isUsage := err.(*UsageError)
+	inner := err
+	if isUsage {
+		inner = usage.Err
+	}
+	var texts []string
+	if joined, ok := inner.(interface{ Unwrap() []error }); ok {
+		for _, part := range joined.Unwrap() {
+			texts = append(texts, part.Error())
+			if isUsage {
+				part = &UsageError{Err: part, Hint: usage.Hint}
+			}
+			parts = append(parts, Parts(part)...)
+		}
+	}
+	if len(parts) == 0 || inner.Error() != strings.Join(texts, "\n") { // as of fmt.Errorf with several errors
+		return []error{err}
+	}
+	return parts
 }
 
 // RunChild runs a command and waits for it to exit. If its exit code is not 0, the error is an

@@ -58,6 +58,8 @@ type item struct {
 
 // run carries out the round and prints a summary, unless the round is timed and did nothing.
 func (r *round) run(ctx context.Context) (err error) {
+	settle := r.app.HoldMistakes()
+	defer func() { err = settle(err) }()
 	options, err := r.flags.set.Options(r.app.Env)
 	if err != nil {
 		return err
@@ -95,7 +97,6 @@ func (r *round) run(ctx context.Context) (err error) {
 			r.app.Refuse(&r.refused, err)
 			err = nil
 		}
-		r.refused = fault.Partial(r.refused)
 	}
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
@@ -256,6 +257,9 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		}
 	}
 	r.count(it.action)
+	if it.action != unchanged && it.action != conflict && !r.flags.dryRun {
+		r.app.Wrote()
+	}
 	if r.timed && it.action == unchanged {
 		return nil
 	}
@@ -317,6 +321,7 @@ func (r *round) refuse(it *item) error {
 	}
 	if fault.IsA[*fault.UnknownError](it.Err) {
 		r.sum.Unknown++
+		r.app.Wrote()
 		hint := suggest.Say("the same sscli apply once more, which writes only what differs")
 		if r.timed {
 			hint = nil // the next round does that

@@ -163,18 +163,18 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	if f.check {
 		return b.check(ctx, source)
 	}
-	err = a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+	settle := func(err error) error { return err }
+	if f.load {
+		settle = a.HoldMistakes()
+	}
+	return settle(a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		b.session = s
 		defer app.CollectLess()()
 		if !a.Settings.Embedded {
 			defer app.OneCore()()
 		}
 		return b.run(ctx, source)
-	})
-	if f.load && b.summary.result.Applied+b.summary.result.Unknown > 0 {
-		return fault.Partial(err)
-	}
-	return err
+	}))
 }
 
 // checkFile checks the input before the first line runs. It refuses a file of JSON lines unless
@@ -358,6 +358,9 @@ func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool
 		code = b.app.Fault(err)
 	}
 	b.summary.count(line, code, err)
+	if b.summary.result.Applied+b.summary.result.Unknown > 0 {
+		b.app.Wrote()
+	}
 	if code == 0 || b.flags.KeepGoing && !line.End && ctx.Err() == nil {
 		return true
 	}

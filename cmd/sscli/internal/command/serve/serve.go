@@ -377,8 +377,10 @@ func startError(a *app.App, o emulator.Options, err error) error {
 			return err
 		}
 		var refused error
+		settle := a.HoldMistakes()
+		a.Wrote()
 		a.Refuse(&refused, fmt.Errorf("%w; added before, and kept by --data: %s", err, format.Count(load.Added, "key")))
-		return fault.Partial(refused)
+		return settle(refused)
 	}
 	hint := suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")
 	if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
@@ -421,14 +423,14 @@ func (f serveFlags) shareFiles(token string) error {
 	return nil
 }
 
-// warnExposed prints a warning for each file with secrets that other users may read. token is the file
+// warnExposed prints a warning for each file with secrets that other users may read or write. token is the file
 // of --sat-out.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
-		if files.Exposed(secret.file) && (secret.flag != "--sat-out" || f.clientFiles == "") {
-			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), a.Hint(suggest.Run("chmod", "600", secret.file)))
+		if may := files.Exposed(secret.file); may != "" && (secret.flag != "--sat-out" || f.clientFiles == "") {
+			a.Warn(fmt.Sprintf("%s %s: other users can %s this file", secret.flag, format.Path(secret.file), may), a.Hint(suggest.Run("chmod", "600", secret.file)))
 		}
 	}
 }

@@ -20,7 +20,6 @@ type matcher struct {
 	options client.WriteOptions
 
 	app     *app.App
-	wrote   bool  // a key was deleted, or may have been
 	changed bool  // another client wrote one of the keys after it was read
 	refused error // the first error about a single key
 }
@@ -33,8 +32,10 @@ type match struct {
 
 // run finds the matching keys. With m.dryRun it prints them; otherwise it asks the user, and deletes
 // them.
-func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
+func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err error) {
 	m.app = a
+	settle := a.HoldMistakes()
+	defer func() { err = settle(err) }()
 	defer app.CollectMore()()
 	store := exchange.NewBulk(a, s)
 	keys, err := verb.Look(ctx, store, m.pattern, nil, func(err error) { a.Refuse(&m.refused, err) })
@@ -85,9 +86,6 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 		}
 		return writes.Add(ctx, it, vdel)
 	}))
-	if m.wrote {
-		m.refused = fault.Partial(m.refused)
-	}
 	return cmp.Or(err, a.Flush(), m.refused, fault.NoIf(m.changed))
 }
 
@@ -102,14 +100,18 @@ func (m *matcher) finish(it match, answer exchange.Outcome) error {
 		if err := m.app.Flush(); err != nil { // print earlier results before the error
 			return err
 		}
-		m.wrote = m.wrote || fault.IsA[*fault.UnknownError](answer.Err)
+		if fault.IsA[*fault.UnknownError](answer.Err) {
+			m.app.Wrote()
+		}
 		m.app.Refuse(&m.refused, answer.Err)
 		return nil
 	}
 	if reply, ok := answer.Reply.(client.VDelResult); ok {
 		m.app.WarnOf(reply.Info())
 		result.Deleted, result.Changed = reply.Deleted, reply.Found && !reply.Deleted
-		m.wrote = m.wrote || reply.Deleted
+		if reply.Deleted {
+			m.app.Wrote()
+		}
 		result.Version, result.RTT = reply.Version, reply.RTT
 	}
 	if result.Changed {
