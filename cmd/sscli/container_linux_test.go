@@ -21,7 +21,7 @@ func TestFirstProcess(t *testing.T) {
 	}
 	for _, line := range []string{
 		"watch k", "lock hold mine", "lock run mine -- sleep 1000", "apply --every 1m " + source, "ping", "batch -",
-		"gateway --listen 127.0.0.1:0", "serve --attach", "lock trace mine",
+		"gateway --listen 127.0.0.1:0", "serve --attach --standby", "lock trace mine",
 	} {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 			t.Run(line+" "+sig.String(), func(t *testing.T) {

@@ -50,6 +50,8 @@ func networkCases() map[string][]networkCase {
 		"policy":                {{}},
 		"policy check":          {{args: "input", stdin: `[{"principals":{"usernames":["a"]}}]`}},
 		"policy can":            {{args: "input --read a", stdin: `[{"principals":{"usernames":["a"]}}]`}},
+		"policy who":            {{args: "input a", stdin: `[{"principals":{"usernames":["a"]}}]`}},
+		"policy test":           {{args: "input"}},
 		"policy table":          {{args: "input", stdin: `[{"principals":{"usernames":["a"]}}]`}},
 		"policy diff":           {{args: "input input", stdin: `[{"principals":{"usernames":["a"]}}]`}},
 		"policy suggest":        {{args: "--read a"}},

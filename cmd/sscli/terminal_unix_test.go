@@ -287,7 +287,7 @@ func TestConfirmDeletesWhatWasShown(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"del", "--match", "tmp/*"},
-		{"apply", source, "--prune", "tmp/*"},
+		{"apply", source, "--prune", "tmp/*", "--prune-all"},
 	} {
 		store := emulator.Start(t)
 		for _, key := range []string{"tmp/again", "tmp/gone", "tmp/new", "tmp/same", "keep"} {

@@ -95,10 +95,8 @@ func (e *Entry) assumed(who *Principal, a Action) (all []string) {
 // a backslash takes the next character literally.
 func readings(pattern string) []string {
 	escaped := strings.NewReplacer(`\*`, "[*]", `\?`, "[?]", `\[`, "[[]", `\\`, `\`)
-	return []string{strings.ReplaceAll(pattern, "[^", "[!"), notNegated.ReplaceAllString(pattern, "[$1!]"), escaped.Replace(pattern)}
+	return []string{strings.ReplaceAll(pattern, "[^", "[!"), regexp.MustCompile(`\[!([^]]+)\]`).ReplaceAllString(pattern, "[$1!]"), escaped.Replace(pattern)}
 }
-
-var notNegated = regexp.MustCompile(`\[!([^]]+)\]`)
 
 // reads reports whether, by another reading of its pattern, an entry matches a key or, if match is false, does not.
 func (e *Entry) reads(who *Principal, key string, match bool) bool {

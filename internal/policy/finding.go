@@ -49,7 +49,9 @@ func allowing(who Principal, a Action) Proof { return Proof{Deed{Principal: who,
 // ignores has the ids that the comments of a file silence, by line; 0 = in the whole file.
 type ignores map[int]string
 
-var ignoreComment = regexp.MustCompile(`#\s*sscli:ignore\s+(SS\d{3}(?:\s*,\s*SS\d{3})*)`)
+func ignoreComment() *regexp.Regexp {
+	return regexp.MustCompile(`#\s*sscli:ignore\s+(SS\d{3}(?:\s*,\s*SS\d{3})*)`)
+}
 
 // has reports whether a comment silences a finding.
 func (g ignores) has(f Finding) bool {
@@ -63,7 +65,7 @@ func readIgnores(source []byte) ignores {
 	for line := range strings.Lines(string(source)) {
 		n++
 		ids := ""
-		if match := ignoreComment.FindStringSubmatch(line); match != nil {
+		if match := ignoreComment().FindStringSubmatch(line); match != nil {
 			ids = match[1]
 		}
 		switch text := strings.TrimSpace(line); {

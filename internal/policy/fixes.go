@@ -11,19 +11,24 @@ func misspelt(n *yamltext.Node, want string) bool { return n != nil && n.Value !
 
 // fixTokens returns a text in which misspelt tokens are written as the broker knows them.
 func fixTokens(text string) string {
-	for _, fix := range tokenFixes {
+	for _, fix := range tokenFixes() {
 		text = fix.wrong.ReplaceAllString(text, fix.right)
 	}
 	return text
 }
 
-var tokenFixes = []struct {
+// A tokenFix is a way to misspell a token.
+type tokenFix struct {
 	wrong *regexp.Regexp
 	right string
-}{
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?client_?id\s*\}`), tokenStart + tokenClient + "}"},
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?user_?name\s*\}`), tokenStart + tokenUser + "}"},
-	{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}`), tokenStart + tokenAttribute + "$1}"},
+}
+
+func tokenFixes() []tokenFix {
+	return []tokenFix{
+		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?client_?id\s*\}`), tokenStart + tokenClient + "}"},
+		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?user_?name\s*\}`), tokenStart + tokenUser + "}"},
+		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}`), tokenStart + tokenAttribute + "$1}"},
+	}
 }
 
 // fixTopic returns a topic without mistakes in its tokens and wildcards that are known, each in a level of its own.

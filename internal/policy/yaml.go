@@ -68,10 +68,12 @@ func looksLikeJSON(source []byte) bool {
 
 // unlikeText matches a scalar that kubectl, which reads YAML 1.1, does not take for text.
 func unlikeText(n *yamltext.Node) bool {
-	return yamltext.IsPlain(n) && yaml11.MatchString(n.Value)
+	return yamltext.IsPlain(n) && len(n.Value) > 0 && strings.IndexByte("yYnNtTfFoO+-.0123456789", n.Value[0]) >= 0 && yaml11().MatchString(n.Value)
 }
 
-var yaml11 = regexp.MustCompile(`^(?:[yY]|[nN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0b[01_]+|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
+func yaml11() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[yY]|[nN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0b[01_]+|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
+}
 
 // nodeKind returns the kind of n, which may be nil.
 func nodeKind(n *yamltext.Node) kind {

@@ -44,12 +44,17 @@ func TestNotify(t *testing.T) {
 
 // TestSecondHangup: a terminal that closes sends SIGHUP more than once, which does not end the cleanup.
 func TestSecondHangup(t *testing.T) {
+	seen := make(chan os.Signal, 1)
+	signal.Notify(seen, syscall.SIGHUP)
+	defer signal.Stop(seen)
 	ctx, s := Notify(t.Context())
 	s.Arm()
 	raise(t, syscall.SIGHUP)
 	<-ctx.Done()
+	<-seen
 	for range 10 {
-		raise(t, syscall.SIGHUP) // ends the process, unless it is caught
+		raise(t, syscall.SIGHUP)
+		<-seen // before a later test, which would take it for its own
 	}
 }
 

@@ -125,13 +125,13 @@ func listing(name string, server *emulator.Server, host string) listedStore {
 // A newStore is the body of POST /stores.
 type newStore struct{ Name, Listen, Redis string }
 
-var storeName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+func storeName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) }
 
 func (s *stores) add(b newStore, host string) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !storeName.MatchString(b.Name):
+	case !storeName().MatchString(b.Name):
 		return nil, fmt.Errorf("name: %.70q: expected up to 64 letters, digits, _ and -", b.Name)
 	case s.more[b.Name] != nil:
 		return nil, fmt.Errorf("name: a store is named %q", b.Name)
