@@ -1,10 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
-	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/internal/mqtt"
@@ -13,49 +13,74 @@ import (
 )
 
 // ruleToAskFor returns the authorization rule, in the form of the resource, that would have allowed what the
-// broker refused, or "" if the error is another one. It names the client as the settings do.
-func (a *App) ruleToAskFor(err error) string {
-	var action policy.Action
+// broker refused, or "" if the error, which has this kind, is another one. It names the client as the settings
+// do. The text was read back, and allows the client what was refused.
+func (a *App) ruleToAskFor(kind string, err error) string {
+	s, deed := a.Settings, policy.Deed{Principal: a.principal()}
+	prefix := cmp.Or(s.ClientIDPrefix, "sscli") + "-" // of the client id, which is another one each time
 	if e, ok := errors.AsType[*mqtt.ReasonError](err); ok && e.Code == mqtt.ReasonNotAuthorized && e.Topic != "" {
-		action = policy.Action{Method: policy.Subscribe, On: e.Topic}
+		deed.Action = policy.Action{Method: policy.Subscribe, On: e.Topic}
 		if e.Packet == "PUBACK" {
-			action.Method = policy.Publish
+			deed.Method = policy.Publish
+		}
+		if s.ClientID == "" && strings.HasPrefix(e.Topic, wire.NotifyTopics) {
+			return "" // it has the id in hexadecimal, for which no token stands, and a filter for all ids would show what others watch
+		}
+		if s.ClientID == "" {
+			deed.On, deed.Written = anyOwn(e.Topic, prefix), true
 		}
 	} else if fault.IsStoreError(wire.ErrorNotAuthorized)(err) {
 		verb, key := fault.Request(err)
-		action = policy.Action{Method: policy.Write, On: key}
-		if verb == wire.VerbGet || verb == wire.VerbKeyNotify || fault.IsA[*client.WatchError](err) {
-			action.Method = policy.Read
+		deed.Action = policy.Action{Method: policy.Write, On: key}
+		switch verb {
+		case wire.VerbGet, wire.VerbKeyNotify:
+			deed.Method = policy.Read
+		case "": // who holds a lock reads it, too
+			deed.Method = policy.Read | policy.Write
 		}
+	} else if kind == "connect_denied" && !s.Embedded && deed.Username != "" { // a token may be wrong as well
+		deed.Method = policy.Connect
 	}
-	if action.On == "" {
+	if deed.On == "" && deed.Method != policy.Connect {
 		return ""
-	}
-	deed := policy.Deed{Principal: a.principal(), Action: action}
-	if a.Settings.ClientID == "" && strings.HasPrefix(action.On, wire.NotifyTopics) {
-		return "" // it has the id in hexadecimal, for which no token stands, and a filter for all ids would show what others watch
-	}
-	if a.Settings.ClientID == "" && action.Method != policy.Read && action.Method != policy.Write {
-		deed.On, deed.Written = anyOwn(deed.On), true // the client id is another one each time
 	}
 	rules, err := policy.Suggest([]policy.Deed{deed})
 	if err != nil || len(rules) != 1 {
 		return ""
 	}
-	for _, prefix := range []string{DoctorKeys, BenchKeys} { // each run has other keys below it
-		if strings.HasPrefix(action.On, prefix) {
-			e := rules[0].Entries[0]
-			e.Methods, e.Type, e.Text = policy.Read|policy.Write, policy.Pattern, prefix+"*/*"
+	entry := rules[0].Entries[0]
+	if deed.Method == policy.Connect {
+		entry.ClientIDs = []string{prefix + "*"}
+		if s.ClientID != "" {
+			entry.ClientIDs[0] = policy.QuotePattern(s.ClientID)
 		}
 	}
-	return rules[0].Flow()
+	for _, keys := range []string{DoctorKeys, BenchKeys} { // each run has other keys below it
+		if strings.HasPrefix(deed.On, keys) {
+			entry.Methods, entry.Type, entry.Text = policy.Read|policy.Write, policy.Pattern, keys+"*/*"
+		}
+	}
+	text := rules[0].Flow()
+	deed.ClientID = cmp.Or(s.ClientID, prefix+"0")
+	deed.On = strings.Replace(deed.On, ownID, deed.ClientID, 1)
+	read, err := policy.Parse("", []byte(text))
+	if err != nil {
+		return ""
+	}
+	if d := read.Decide(deed.Principal, deed.Action); !d.Allowed || d.Entry.Methods&deed.Method != deed.Method {
+		return ""
+	}
+	return text
 }
 
-// anyOwn returns the topic of a rule for a client's own topic, whatever its id.
-func anyOwn(topic string) string {
+// ownID stands for a client's own id in a rule.
+const ownID = "{principal.clientId}"
+
+// anyOwn returns the topic of a rule for a client's own topic, whatever its id, which has the prefix.
+func anyOwn(topic, prefix string) string {
 	levels := strings.Split(topic, "/")
-	if len(levels) > 2 && levels[0] == "clients" && strings.HasPrefix(levels[1], "sscli-") {
-		levels[1] = "{principal.clientId}"
+	if len(levels) > 2 && levels[0] == "clients" && strings.HasPrefix(levels[1], prefix) {
+		levels[1] = ownID
 	}
 	return strings.Join(levels, "/")
 }

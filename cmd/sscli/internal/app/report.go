@@ -155,7 +155,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 		err = &fault.OverTLSError{Err: err}
 	}
 	f, hint := fault.Of(describeLogin(err, a.Settings, a.CanAsk()))
-	if rule := a.ruleToAskFor(err); rule != "" {
+	if rule := a.ruleToAskFor(f.Kind, err); rule != "" {
 		hint = append(hint, suggest.Say("the rule to ask for: "+rule)...)
 	}
 	f.Line, f.Hint = a.Line, a.Hint(hint)

@@ -143,12 +143,16 @@ func DescribeScan(c client.Command, err error) error {
 
 // About adds to an error the lock or the key that the error is about. The name fills the places Name and
 // Key of the hint, but the message does not change.
-func About(key string, err error) error { return &keyError{key, err} }
+func About(key string, err error) error { return &keyError{"", key, err} }
+
+// AboutReading is like [About], for a lock or a key that was only read.
+func AboutReading(key string, err error) error { return &keyError{wire.VerbGet, key, err} }
 
 // A keyError is an error about a key.
 type keyError struct {
-	key string
-	err error
+	verb string // of [AboutReading]
+	key  string
+	err  error
 }
 
 func (e *keyError) Error() string { return Message(e.err) }
@@ -173,13 +177,16 @@ func (e *requestError) Error() string {
 func (e *requestError) Unwrap() error { return e.err }
 
 // Request returns the verb and the key of the request that failed. They are empty if the error is not of a
-// request for a key; of a watch, only the verb is.
+// request for a key; of holding a lock, which takes several, only the verb is.
 func Request(err error) (verb, key string) {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		return e.verb, e.key
 	}
+	if e, ok := errors.AsType[*keyError](err); ok {
+		return e.verb, e.key
+	}
 	if e, ok := errors.AsType[*client.WatchError](err); ok {
-		return "", e.Key
+		return wire.VerbKeyNotify, e.Key
 	}
 	return "", ""
 }

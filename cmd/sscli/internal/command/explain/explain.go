@@ -162,7 +162,7 @@ func (f *facts) read(ctx context.Context, s *client.Session) error {
 	if f.lock != "" {
 		status, err := s.LockStatus(ctx, f.lock)
 		if err != nil {
-			return fault.About(f.lock, fmt.Errorf("lock %s: %w", format.Brief(f.lock), err))
+			return fault.AboutReading(f.lock, fmt.Errorf("lock %s: %w", format.Brief(f.lock), err))
 		}
 		f.held, f.holder, f.lockToken = status.Held, string(status.Holder), status.Token
 	}

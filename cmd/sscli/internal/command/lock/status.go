@@ -243,7 +243,7 @@ func statusError(name string, err error) error {
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		err = e
 	}
-	return fault.About(name, fmt.Errorf("lock %s: %w", format.Brief(name), err))
+	return fault.AboutReading(name, fmt.Errorf("lock %s: %w", format.Brief(name), err))
 }
 
 // A reading is the state of a lock, or why the lock could not be read.
