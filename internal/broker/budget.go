@@ -143,9 +143,11 @@ func (c *Client) outstanding() int {
 // of a reserve: a quarter of the budget, at most maxReserve, divided equally among all connections. Clients within
 // their share may continue, so all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
-	reserve := min(c.b.opts.MaxBytes/4, maxReserve)
-	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))
+	return !c.b.affords(more) && bytes+more > c.b.reserve()/max(1, len(c.b.clients))
 }
+
+// reserve returns the memory by which clients within their share may exceed the budget, in bytes.
+func (b *Broker) reserve() int { return min(b.opts.MaxBytes/4, maxReserve) }
 
 // maxReserve and maxResume bound, in bytes, by how much clients may exceed the budget.
 const (

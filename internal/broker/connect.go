@@ -183,7 +183,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	if s == nil {
 		cost += sessionOverhead + len(c.ID) + len(c.Username)
 	} else {
-		cost -= min(b.opts.MaxBytes/resumeShare, maxResume)
+		cost -= b.reserve() + min(b.opts.MaxBytes/resumeShare, maxResume)
 	}
 	if !b.affords(cost) || s == nil && len(b.sessions) >= b.opts.MaxSessions && !b.makeRoomFor(c.Username) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
@@ -248,7 +248,8 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// Clients that resume their sessions may exceed the budget by 1/resumeShare of its size, at most by maxResume.
+// Clients that resume their sessions may exceed the budget by 1/resumeShare of its size, at most by maxResume, besides
+// the reserve, which others may already have used.
 const resumeShare = 8
 
 // maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.
