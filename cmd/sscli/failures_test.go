@@ -74,9 +74,10 @@ var failures = []struct{ what, kind, message string }{
 
 // loginHints are the hints for refused logins, by kind. They depend on the credentials that were sent.
 var loginHints = map[string]string{
-	"login":         "--username with --password-file, or --sat-file, as the broker's port requires",
-	"auth_method":   "--username with --password-file, or --sat-file, as the broker's port requires",
-	"token_expired": "write a token that the broker accepts to expired, with the broker's audience: kubectl create token prints one",
+	"login":          "--username with --password-file, or --sat-file, as the broker's port requires",
+	"connect_denied": "--username with --password-file, or --sat-file, as the broker's port requires",
+	"auth_method":    "--username with --password-file, or --sat-file, as the broker's port requires",
+	"token_expired":  "write a token that the broker accepts to expired, with the broker's audience: kubectl create token prints one",
 }
 
 // unscripted are the kinds of connection failures that no script causes.

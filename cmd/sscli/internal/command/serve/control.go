@@ -145,7 +145,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		err = fmt.Errorf("%s: expected %s, got a JSON %s", cmp.Or(strings.ToLower(kind.Field), "body"), jsonKinds[kind.Type.Kind()], kind.Value)
+		err = fmt.Errorf("%s: expected %s, got a JSON %s", cmp.Or(strings.ToLower(kind.Field), "body"), jsonKinds()[kind.Type.Kind()], kind.Value)
 	} else if err == io.EOF {
 		err = errors.New("body: expected a JSON object, such as {}")
 	} else if err != nil {
@@ -160,7 +160,9 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 }
 
 // jsonKinds names what a field of a body must be.
-var jsonKinds = map[reflect.Kind]string{reflect.String: "a string", reflect.Int: "a whole number", reflect.Bool: "true or false", reflect.Struct: "an object"}
+func jsonKinds() map[reflect.Kind]string {
+	return map[reflect.Kind]string{reflect.String: "a string", reflect.Int: "a whole number", reflect.Bool: "true or false", reflect.Struct: "an object"}
+}
 
 // A controlState is the answer to GET /state.
 type controlState struct {
