@@ -105,12 +105,12 @@ func TestOps(t *testing.T) {
 		}
 		for name := range printed[key] {
 			if !slices.Contains(documented, name) {
-				t.Errorf("the op %s of %s has the field %s, which the row in Ops in ops.go does not: add it, then go test ./format -run TestOutputPage -update", op.Name, op.By, name)
+				t.Errorf("the op %s of %s has the field %s, which the row in Ops in ops.go does not: add it, then go test ./format -run TestJSONPage -update", op.Name, op.By, name)
 			}
 		}
 		delete(printed, key)
 	}
 	for key := range printed {
-		t.Errorf("the op %s has no row in Ops in ops.go: add one, then go test ./format -run TestOutputPage -update", key.name)
+		t.Errorf("the op %s has no row in Ops in ops.go: add one, then go test ./format -run TestJSONPage -update", key.name)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOutputPage compares docs/output.md with the output json: the table of every op, which -update writes,
+// TestJSONPage compares docs/json.md with what is printed: the table of every op, which -update writes,
 // and the fields in the table that explains them.
-func TestOutputPage(t *testing.T) {
-	const file = "../docs/output.md"
+func TestJSONPage(t *testing.T) {
+	const file = "../docs/json.md"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(data), "### Every op\n\n")
+	before, rest, ok := strings.Cut(string(data), "## Every op\n\n")
 	_, after, more := strings.Cut(rest, "\n\n")
-	_, table, fields := strings.Cut(after, "### Every field\n\n")
+	_, table, fields := strings.Cut(after, "## Every field\n\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if !ok || !more || !fields {
 		t.Fatalf("%s has no tables of ops and fields", file)
@@ -53,7 +53,7 @@ func TestOutputPage(t *testing.T) {
 			t.Errorf("%s explains the field %s, which no op has", file, name)
 		}
 	}
-	want := before + "### Every op\n\n" + ops.String() + "\n" + after
+	want := before + "## Every op\n\n" + ops.String() + "\n" + after
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
 			t.Fatal(err)
@@ -61,6 +61,6 @@ func TestOutputPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("%s is not what Ops says; go test ./format -run TestOutputPage -update (-code +page):\n%s", file, diff)
+		t.Errorf("%s is not what Ops says; go test ./format -run TestJSONPage -update (-code +page):\n%s", file, diff)
 	}
 }

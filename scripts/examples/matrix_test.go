@@ -67,10 +67,10 @@ func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rul
 	return headings, rules, attached
 }
 
-// TestSupportMatrix compares the tables of docs/emulator.md with the matrix in emulator/doc.go; -update
+// TestSupportMatrix compares the tables of docs/emulator-rules.md with the matrix in emulator/doc.go; -update
 // writes them.
 func TestSupportMatrix(t *testing.T) {
-	const page, intro, begin, outro = "docs/emulator.md", "\n## What it knows\n", "-update -->\n", "\n## Attached to another broker\n"
+	const page, intro, begin, outro = "docs/emulator-rules.md", "# What the emulator knows\n", "-update -->\n", "\n## Attached to another broker\n"
 	headings, rules, attached := matrix(t, read(t, "emulator/doc.go"))
 	text := read(t, page)
 	before, rest, ok := strings.Cut(text, begin)
@@ -84,7 +84,7 @@ func TestSupportMatrix(t *testing.T) {
 		if len(rules[heading]) == 0 {
 			continue
 		}
-		fmt.Fprintf(&want, "\n### %s\n\n| what | known | changed by |\n| --- | --- | --- |\n", heading)
+		fmt.Fprintf(&want, "\n## %s\n\n| what | known | changed by |\n| --- | --- | --- |\n", heading)
 		for _, r := range rules[heading] {
 			fmt.Fprintf(&want, "| %s | %s | %s |\n", cell(r.what), cell(r.known), names(r.changed))
 		}

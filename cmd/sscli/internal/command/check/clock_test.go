@@ -103,3 +103,22 @@ func FuzzNumber(f *testing.F) {
 		}
 	})
 }
+
+// TestApart: what is said of a duration beyond its limit is never the text of the limit.
+func TestApart(t *testing.T) {
+	for limit, over := range map[time.Duration]time.Duration{
+		3 * time.Second: 3*time.Second + time.Nanosecond, 2 * time.Minute: 2*time.Minute + time.Millisecond,
+		time.Hour: time.Hour + time.Second, 48 * time.Hour: 48*time.Hour + time.Minute,
+	} {
+		m := lasting("held", over)
+		for _, at := range []time.Duration{limit, limit - limit/8} {
+			said, bound := m.apart(numberOf(at.Seconds())), m.show(numberOf(at.Seconds()))
+			if said == bound {
+				t.Errorf("held for %s, expected at most %s", said, bound)
+			}
+			if d, err := config.ParseDuration(said); err != nil || d < at {
+				t.Errorf("%s beyond %s is called %q: %v", over, at, said, err)
+			}
+		}
+	}
+}
