@@ -3,16 +3,10 @@ package client_test
 import (
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,6 +22,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
@@ -35,34 +30,16 @@ import (
 // trusts it, and a file with the certificate and its key. The certificate is also valid in virtual time.
 func certificate(t testing.TB) (broker, trust *tls.Config, file string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der8})...)
+	template := testcert.CA("broker")
+	template.NotBefore = time.Unix(0, 0)
+	cert := testcert.New(t, nil, template)
 	file = filepath.Join(t.TempDir(), "broker.pem")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := os.WriteFile(file, append(cert.PEM(), cert.KeyPEM(t)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}, &tls.Config{RootCAs: pool}, file
+	broker = cert.Server()
+	broker.MinVersion = tls.VersionTLS13
+	return broker, cert.Trust(), file
 }
 
 // TestFlights counts the flights of a one-shot request: each flight after the first costs one round trip.

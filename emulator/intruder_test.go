@@ -2,15 +2,10 @@ package emulator_test
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"math/big"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -23,6 +18,7 @@ import (
 	ours "github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/redistest"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 )
 
 // In these tests, intruders try to exceed the rights of their login.
@@ -31,35 +27,13 @@ import (
 // given name.
 func clientCertificates(t *testing.T) (server *tls.Config, client func(name string) *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	sign := func(template *x509.Certificate) tls.Certificate {
-		der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	}
-	signed := sign(ca)
-	root, err := x509.ParseCertificate(signed.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(root)
-	server = &tls.Config{Certificates: []tls.Certificate{signed}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	ca := testcert.New(t, nil, testcert.CA("test CA"))
+	server = ca.Server()
+	server.ClientCAs, server.ClientAuth = ca.Pool(), tls.RequireAndVerifyClientCert
 	return server, func(name string) *tls.Config {
-		leaf := &x509.Certificate{
-			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		}
-		return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{sign(leaf)}}
+		config := ca.Trust()
+		config.Certificates = []tls.Certificate{testcert.New(t, ca, x509.Certificate{Subject: pkix.Name{CommonName: name}}).TLS()}
+		return config
 	}
 }
 

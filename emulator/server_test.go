@@ -3,15 +3,10 @@ package emulator_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -24,6 +19,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -579,30 +575,15 @@ func TestPolicyFunc(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}})
+	cert := testcert.New(t, nil, testcert.Leaf())
+	s := emulator.Start(t, emulator.Options{TLS: cert.Server()})
 	if !strings.HasPrefix(s.URL(), "mqtts://127.0.0.1:") {
 		t.Errorf("URL %s", s.URL())
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
+	trust := cert.Trust()
+	trust.ServerName = "127.0.0.1"
 	c := dial(t, s, "c")
-	c.conn = tls.Client(c.conn, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
+	c.conn = tls.Client(c.conn, trust)
 	c.hello()
 	c.subscribe(c.responseTopic(), 1)
 	c.do("SET k v", "+OK")

@@ -34,6 +34,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/testkit/systext"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/testkit/viatest"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -592,21 +593,21 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		if value != "" {
 			names = []string{value}
 		}
-		ca, err := newAuthority("Test CA")
+		ca, err := testcert.Issue(nil, testcert.CA("Test CA"))
 		if err != nil {
 			return err
 		}
-		other, err := newAuthority("Test CA")
+		other, err := testcert.Issue(nil, testcert.CA("Test CA"))
 		if err != nil {
 			return err
 		}
-		cert, err := ca.issue(names...)
+		cert, err := testcert.Issue(ca, testcert.Leaf(names...))
 		if err != nil {
 			return err
 		}
-		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666),
-			os.WriteFile(filepath.Join(ts.Getenv("WORK"), "other-ca.pem"), other.pem(), 0o666),
+		o.TLS = cert.Server()
+		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.PEM(), 0o666),
+			os.WriteFile(filepath.Join(ts.Getenv("WORK"), "other-ca.pem"), other.PEM(), 0o666),
 			writeCertificate(ts.Getenv("WORK"), "server", cert))
 	},
 	// tls-life serves TLS with a certificate that is valid FROM:TO, relative to now.
@@ -614,24 +615,33 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		from, to, _ := strings.Cut(value, ":")
 		begin, err := time.ParseDuration(from)
 		end, err2 := time.ParseDuration(to)
-		ca, err3 := newAuthority("Test CA")
+		ca, err3 := testcert.Issue(nil, testcert.CA("Test CA"))
 		if err := errors.Join(err, err2, err3); err != nil {
 			return err
 		}
-		cert, err := ca.issueFor(begin, end, "localhost", "127.0.0.1")
-		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
-	},
-	// tls-of-client serves TLS with a certificate that is only valid for clients.
-	"tls-of-client": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
-		ca, err := newAuthority("Test CA")
+		leaf := testcert.Leaf("localhost", "127.0.0.1")
+		leaf.NotBefore, leaf.NotAfter = time.Now().Add(begin), time.Now().Add(end)
+		cert, err := testcert.Issue(ca, leaf)
 		if err != nil {
 			return err
 		}
-		ca.usage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-		cert, err := ca.issue("localhost", "127.0.0.1")
-		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
+		o.TLS = cert.Server()
+		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.PEM(), 0o666))
+	},
+	// tls-of-client serves TLS with a certificate that is only valid for clients.
+	"tls-of-client": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
+		ca, err := testcert.Issue(nil, testcert.CA("Test CA"))
+		if err != nil {
+			return err
+		}
+		leaf := testcert.Leaf("localhost", "127.0.0.1")
+		leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		cert, err := testcert.Issue(ca, leaf)
+		if err != nil {
+			return err
+		}
+		o.TLS = cert.Server()
+		return errors.Join(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.PEM(), 0o666))
 	},
 	"tls12": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
 		o.TLS.MaxVersion = tls.VersionTLS12
@@ -640,19 +650,18 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 	// client-ca requires a client certificate of the CA in client-ca.pem. client.pem is one, and stranger.pem is not.
 	// writeCertificate says where their keys are.
 	"client-ca": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
-		ca, err := newAuthority("Client CA")
+		ca, err := testcert.Issue(nil, testcert.CA("Client CA"))
 		if err != nil {
 			return err
 		}
-		o.TLS.ClientCAs, o.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		o.TLS.ClientCAs.AddCert(ca.cert)
+		o.TLS.ClientCAs, o.TLS.ClientAuth = ca.Pool(), tls.RequireAndVerifyClientCert
 		// The CA has the same name, so that the client sends the certificate.
-		stranger, err := newAuthority("Client CA")
+		stranger, err := testcert.Issue(nil, testcert.CA("Client CA"))
 		if err != nil {
 			return err
 		}
-		for name, by := range map[string]*authority{"client": ca, "stranger": stranger} {
-			cert, err := by.issue(name)
+		for name, by := range map[string]*testcert.Cert{"client": ca, "stranger": stranger} {
+			cert, err := testcert.Issue(by, testcert.Leaf(name))
 			if err != nil {
 				return err
 			}
@@ -660,7 +669,7 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 				return err
 			}
 		}
-		return os.WriteFile(filepath.Join(ts.Getenv("WORK"), "client-ca.pem"), ca.pem(), 0o666)
+		return os.WriteFile(filepath.Join(ts.Getenv("WORK"), "client-ca.pem"), ca.PEM(), 0o666)
 	},
 	// ws also listens for WebSocket connections, on the port WSPORT.
 	"ws": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 )
 
 // secrets maps the name of each secret to the secret, which must not appear anywhere.
@@ -71,14 +72,7 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ca, err := newAuthority("Client CA")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := ca.issue("client")
-	if err == nil {
-		err = writeCertificate(given, "client", cert)
-	}
+	err = writeCertificate(given, "client", testcert.New(t, nil, testcert.Leaf("client")))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(given, "users"), []byte("ann:"+s["password"]+"\n"+s["wrong password"]), 0o600)
 	}

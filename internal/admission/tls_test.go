@@ -9,32 +9,27 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"io"
-	"math/big"
 	"net"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/testkit/memtest"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 )
 
 // certificate returns a certificate that the given change makes large.
 func certificate(t *testing.T, key ed25519.PrivateKey, change func(*x509.Certificate)) []byte {
 	t.Helper()
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "c"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	template := testcert.Leaf("c")
 	if change != nil {
-		change(c)
+		change(&template)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	cert, err := testcert.Sign(nil, key, template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return der
+	return cert.Raw
 }
 
 // A server accepts connections and completes their handshakes.

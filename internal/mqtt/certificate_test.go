@@ -1,10 +1,8 @@
 package mqtt_test
 
 import (
-	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,19 +15,14 @@ import (
 
 // client returns a certificate for a client's login.
 func (c *ca) client() tls.Certificate {
-	cert, key := c.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "device"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	return c.leaf(x509.ExtKeyUsageClientAuth, "device").TLS()
 }
 
 // listenerTLS returns the configuration of a Mosquitto listener with a certificate.
 func listenerTLS(t *testing.T, authority *ca) string {
 	t.Helper()
-	cert := authority.server().Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "certfile " + writePEM(t, "CERTIFICATE", cert.Certificate[0]) + "\nkeyfile " + writePEM(t, "PRIVATE KEY", key) + "\n"
+	cert := authority.leaf(x509.ExtKeyUsageServerAuth, "broker.test", "127.0.0.1")
+	return "certfile " + writePEM(t, cert.PEM()) + "\nkeyfile " + writePEM(t, cert.KeyPEM(t)) + "\n"
 }
 
 // mutualTLS runs a test against brokers that require a client certificate of this authority, with each
@@ -47,13 +40,12 @@ func mutualTLS(t *testing.T, authority *ca, test func(t *testing.T, address stri
 	}
 	t.Run("emulator", func(t *testing.T) {
 		config := authority.server()
-		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		config.ClientCAs.AddCert(authority.cert)
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, authority.cert.Pool()
 		versions(t, emulator.Start(t, emulator.Options{TLS: config}).Addr().String(), true)
 	})
 	t.Run("mosquitto", func(t *testing.T) {
 		broker := mosquitto.Start(t, "", mosquitto.Anonymous+"\n"+listenerTLS(t, authority)+
-			"cafile "+writePEM(t, "CERTIFICATE", authority.cert.Raw)+"\nrequire_certificate true")
+			"cafile "+writePEM(t, authority.cert.PEM())+"\nrequire_certificate true")
 		versions(t, broker.Addresses[0], false)
 	})
 }

@@ -2,9 +2,7 @@ package mqtt_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -17,10 +15,10 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-func writePEM(t *testing.T, kind string, der []byte) string {
+func writePEM(t *testing.T, text []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -28,11 +26,6 @@ func writePEM(t *testing.T, kind string, der []byte) string {
 
 func TestMosquitto(t *testing.T) {
 	authority := newCA(t)
-	cert := authority.server().Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
 	acl := filepath.Join(t.TempDir(), "acl")
 	if err := os.WriteFile(acl, []byte("topic readwrite open/#\ntopic read closed/#\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +33,7 @@ func TestMosquitto(t *testing.T) {
 	broker := mosquitto.Start(t, "max_keepalive 30\nmax_inflight_messages 1\nmax_packet_size 100000",
 		"allow_anonymous true\nacl_file "+acl,
 		"allow_anonymous false",
-		"allow_anonymous true\ncertfile "+writePEM(t, "CERTIFICATE", cert.Certificate[0])+"\nkeyfile "+writePEM(t, "PRIVATE KEY", key),
+		"allow_anonymous true\n"+listenerTLS(t, authority),
 	)
 	open, locked, secure := broker.Addresses[0], broker.Addresses[1], broker.Addresses[2]
 

@@ -2,81 +2,52 @@ package mqtt_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 )
 
 // A ca is a certificate authority that lasts for a test.
 type ca struct {
 	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	cert *testcert.Cert
 }
 
 func newCA(t *testing.T) *ca {
 	t.Helper()
-	c := &ca{t: t}
-	c.cert, c.key = c.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "test CA " + rand.Text()}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	return c
+	return &ca{t, testcert.New(t, nil, testcert.CA("test CA "+rand.Text()))}
 }
 
-// sign issues a certificate; the first one is the authority's own.
-func (c *ca) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+// leaf issues a certificate for one use.
+func (c *ca) leaf(use x509.ExtKeyUsage, names ...string) *testcert.Cert {
 	c.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, by := c.cert, c.key
-	if parent == nil {
-		parent, by = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return cert, key
+	template := testcert.Leaf(names...)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{use}
+	return testcert.New(c.t, c.cert, template)
 }
 
 // server returns the configuration of a broker on the loopback address.
 func (c *ca) server() *tls.Config {
-	cert, key := c.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "broker"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"broker.test"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
+	c.t.Helper()
+	return c.leaf(x509.ExtKeyUsageServerAuth, "broker.test", "127.0.0.1").Server()
 }
 
 // trust returns the configuration of a client that trusts only this authority, or none.
 func trust(t *testing.T, c *ca) *tls.Config {
 	t.Helper()
-	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	if c != nil {
-		config.RootCAs.AddCert(c.cert)
+	if c == nil {
+		return (*testcert.Cert)(nil).Trust()
 	}
-	return config
+	return c.cert.Trust()
 }
 
 func TestTLS(t *testing.T) {
@@ -104,8 +75,7 @@ func TestTLS(t *testing.T) {
 // TestZone: the zone of an IPv6 address is a name of this machine, so the certificate need not contain it.
 func TestZone(t *testing.T) {
 	authority := newCA(t)
-	cert, key := authority.sign(&x509.Certificate{IPAddresses: []net.IP{net.ParseIP("fe80::1")}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	server := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}})
+	server := emulator.Start(t, emulator.Options{TLS: authority.leaf(x509.ExtKeyUsageServerAuth, "fe80::1").Server()})
 	conn := dial(t, "[fe80::1%eth0]:8883", mqtt.Options{TLS: trust(t, authority), Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Addr().String())
 	}})

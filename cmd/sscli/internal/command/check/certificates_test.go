@@ -1,16 +1,8 @@
 package check_test
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,65 +11,30 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/pemfile"
+	"github.com/sscli/sscli/internal/testkit/testcert"
 )
 
-// An issuer is a certificate with its key.
-type issuer struct {
-	cert *x509.Certificate
-	key  crypto.Signer
-}
-
-// issue returns a certificate for localhost that expires after left; ca is set if it may issue others. A nil issuer
-// issues one that is signed by itself.
-func (i *issuer) issue(t *testing.T, name string, left time.Duration, ca bool) *issuer {
+// issue returns a certificate for this machine that expires after left; ca is set if it may issue others. A nil by
+// stands for one that is signed by itself.
+func issue(t *testing.T, by *testcert.Cert, name string, left time.Duration, ca bool) *testcert.Cert {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	template := testcert.CA(name)
+	template.NotAfter, template.IsCA = time.Now().Add(left), ca
+	if !ca {
+		template.KeyUsage = x509.KeyUsageDigitalSignature
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(left),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: ca, BasicConstraintsValid: true,
-	}
-	by := i
-	if i == nil {
-		by = &issuer{template, key}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key.Public(), by.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &issuer{cert, key}
+	return testcert.New(t, by, template)
 }
 
-// chain returns the certificate for TLS, which sends it and the others.
-func (i *issuer) chain(others ...*issuer) tls.Certificate {
-	c := tls.Certificate{Certificate: [][]byte{i.cert.Raw}, PrivateKey: i.key, Leaf: i.cert}
-	for _, other := range others {
-		c.Certificate = append(c.Certificate, other.cert.Raw)
-	}
-	return c
-}
-
-// file writes the certificates, and the key if it is wanted, to a file in PEM.
-func (i *issuer) file(t *testing.T, withKey bool, others ...*issuer) string {
+// own returns a file with a client's certificates and the key of the first.
+func own(t *testing.T, cert *testcert.Cert, others ...*testcert.Cert) string {
 	t.Helper()
-	var text []byte
-	for _, one := range append([]*issuer{i}, others...) {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.cert.Raw})...)
-	}
-	if withKey {
-		key, err := pemfile.KeyPEM(i.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, key...)
-	}
+	return pemFile(t, append(cert.PEM(others...), cert.KeyPEM(t)...))
+}
+
+// pemFile writes PEM to a file and returns its name.
+func pemFile(t *testing.T, text []byte) string {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "file.pem")
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -90,36 +47,36 @@ func (i *issuer) file(t *testing.T, withKey bool, others ...*issuer) string {
 func TestCertExpires(t *testing.T) {
 	t.Parallel()
 	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
-	goodRoot, oldRoot := (*issuer)(nil).issue(t, "good root", year, true), (*issuer)(nil).issue(t, "old root", 3*day, true)
-	oldMiddle, goodMiddle := goodRoot.issue(t, "old middle", 3*day, true), goodRoot.issue(t, "good middle", year, true)
-	good, client := goodRoot.issue(t, "good", year, false), goodRoot.issue(t, "client", year, false)
+	goodRoot, oldRoot := issue(t, nil, "good root", year, true), issue(t, nil, "old root", 3*day, true)
+	oldMiddle, goodMiddle := issue(t, goodRoot, "old middle", 3*day, true), issue(t, goodRoot, "good middle", year, true)
+	good, client := issue(t, goodRoot, "good", year, false), issue(t, goodRoot, "client", year, false)
 	for name, tt := range map[string]struct {
 		broker tls.Certificate
-		ca     *issuer
+		ca     *testcert.Cert
 		own    string // the file of the client's certificate; "" = none
 		args   string
 		code   int
 		want   string
 	}{
-		"all valid":                {broker: good.chain(), ca: goodRoot, code: 0, want: `the certificate of "CN=[a-z ]+" expires in 8\d{3}h`},
-		"a leaf":                   {broker: goodRoot.issue(t, "old leaf", 3*day, false).chain(), ca: goodRoot, code: 2, want: `"CN=old leaf" expires in (72h0m|71h59m)`},
-		"a leaf, warning":          {broker: goodRoot.issue(t, "old leaf", 20*day, false).chain(), ca: goodRoot, args: "--cert-expires 30d,14d", code: 1, want: `"CN=old leaf" expires in`},
-		"a CA that is not sent":    {broker: oldRoot.issue(t, "leaf", year, false).chain(), ca: oldRoot, code: 2, want: `"CN=old root" expires in`},
-		"a CA that is sent":        {broker: oldRoot.issue(t, "leaf", year, false).chain(oldRoot), ca: oldRoot, code: 2, want: `"CN=old root" expires in`},
-		"an intermediate":          {broker: oldMiddle.issue(t, "leaf", year, false).chain(oldMiddle), ca: goodRoot, code: 2, want: `"CN=old middle" expires in`},
-		"an anchor in the middle":  {broker: oldMiddle.issue(t, "leaf", year, false).chain(), ca: oldMiddle, code: 2, want: `"CN=old middle" expires in`},
-		"a certificate not in use": {broker: goodMiddle.issue(t, "leaf", year, false).chain(goodMiddle, oldMiddle), ca: goodRoot, code: 0, want: `expires in 8`},
-		"the client's":             {broker: good.chain(), ca: goodRoot, own: goodRoot.issue(t, "old client", 3*day, false).file(t, true), code: 2, want: `"CN=old client" expires in`},
-		"the client's issuer":      {broker: good.chain(), ca: goodRoot, own: oldMiddle.issue(t, "client", year, false).file(t, true, oldMiddle), code: 2, want: `"CN=old middle" expires in`},
-		"not verified":             {broker: good.chain(), ca: goodRoot, own: client.file(t, true), args: "--cert-expires 14d --tls-insecure", code: 3, want: `not verified`},
-		"not verified, and a leaf": {broker: goodRoot.issue(t, "old leaf", 3*day, false).chain(), ca: goodRoot, args: "--cert-expires 14d --tls-insecure", code: 2, want: `"CN=old leaf" expires in`},
+		"all valid":                {broker: good.TLS(), ca: goodRoot, code: 0, want: `the certificate of "CN=[a-z ]+" expires in 8\d{3}h`},
+		"a leaf":                   {broker: issue(t, goodRoot, "old leaf", 3*day, false).TLS(), ca: goodRoot, code: 2, want: `"CN=old leaf" expires in (72h0m|71h59m)`},
+		"a leaf, warning":          {broker: issue(t, goodRoot, "old leaf", 20*day, false).TLS(), ca: goodRoot, args: "--cert-expires 30d,14d", code: 1, want: `"CN=old leaf" expires in`},
+		"a CA that is not sent":    {broker: issue(t, oldRoot, "leaf", year, false).TLS(), ca: oldRoot, code: 2, want: `"CN=old root" expires in`},
+		"a CA that is sent":        {broker: issue(t, oldRoot, "leaf", year, false).TLS(oldRoot), ca: oldRoot, code: 2, want: `"CN=old root" expires in`},
+		"an intermediate":          {broker: issue(t, oldMiddle, "leaf", year, false).TLS(oldMiddle), ca: goodRoot, code: 2, want: `"CN=old middle" expires in`},
+		"an anchor in the middle":  {broker: issue(t, oldMiddle, "leaf", year, false).TLS(), ca: oldMiddle, code: 2, want: `"CN=old middle" expires in`},
+		"a certificate not in use": {broker: issue(t, goodMiddle, "leaf", year, false).TLS(goodMiddle, oldMiddle), ca: goodRoot, code: 0, want: `expires in 8`},
+		"the client's":             {broker: good.TLS(), ca: goodRoot, own: own(t, issue(t, goodRoot, "old client", 3*day, false)), code: 2, want: `"CN=old client" expires in`},
+		"the client's issuer":      {broker: good.TLS(), ca: goodRoot, own: own(t, issue(t, oldMiddle, "client", year, false), oldMiddle), code: 2, want: `"CN=old middle" expires in`},
+		"not verified":             {broker: good.TLS(), ca: goodRoot, own: own(t, client), args: "--cert-expires 14d --tls-insecure", code: 3, want: `not verified`},
+		"not verified, and a leaf": {broker: issue(t, goodRoot, "old leaf", 3*day, false).TLS(), ca: goodRoot, args: "--cert-expires 14d --tls-insecure", code: 2, want: `"CN=old leaf" expires in`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := x509.NewCertPool()
-			pool.AddCert(goodRoot.cert)
+			pool.AddCert(goodRoot.Certificate)
 			store := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{tt.broker}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool}})
-			args := append(strings.Fields(tt.args), "--ca-file", tt.ca.file(t, false))
+			args := append(strings.Fields(tt.args), "--ca-file", pemFile(t, tt.ca.PEM()))
 			if tt.args == "" {
 				args = append(args, "--cert-expires", "14d")
 			}

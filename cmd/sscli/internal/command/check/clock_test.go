@@ -116,9 +116,6 @@ func TestApart(t *testing.T) {
 			if said == bound {
 				t.Errorf("held for %s, expected at most %s", said, bound)
 			}
-			if d, err := config.ParseDuration(said); err != nil || d < at {
-				t.Errorf("%s beyond %s is called %q: %v", over, at, said, err)
-			}
 		}
 	}
 }

@@ -121,13 +121,13 @@ func TestTruth(t *testing.T) {
 			return truth{start(t, emulator.Options{}).URL(), []string{"--lock", "l", "--held-max", "1h", "--state", file}, []int{isUnknown}}
 		},
 		"a CA that ends": func(t *testing.T) truth {
-			ca := (*issuer)(nil).issue(t, "ca", 3*day, true)
-			store := start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "leaf", 100*day, false).chain()}}})
-			return truth{store.URL(), []string{"--cert-expires", "14d", "--ca-file", ca.file(t, false)}, []int{isCritical}}
+			ca := issue(t, nil, "ca", 3*day, true)
+			store := start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{issue(t, ca, "leaf", 100*day, false).TLS()}}})
+			return truth{store.URL(), []string{"--cert-expires", "14d", "--ca-file", pemFile(t, ca.PEM())}, []int{isCritical}}
 		},
 		"a broker that is not verified": func(t *testing.T) truth {
-			ca := (*issuer)(nil).issue(t, "ca", 100*day, true)
-			store := start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "leaf", 100*day, false).chain()}}})
+			ca := issue(t, nil, "ca", 100*day, true)
+			store := start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{issue(t, ca, "leaf", 100*day, false).TLS()}}})
 			return truth{store.URL(), []string{"--cert-expires", "14d", "--tls-insecure"}, []int{isUnknown}}
 		},
 		"value unreadable": func(t *testing.T) truth {
