@@ -3,13 +3,53 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/sscli/sscli/scripts/harness"
 )
+
+func TestMain(m *testing.M) {
+	if !helper(os.Args[1:]) { // see bench.runWith
+		os.Exit(m.Run())
+	}
+}
+
+// TestPeak: the peak of a command is not that of this process, which is larger, nor that of the process in between.
+func TestPeak(t *testing.T) {
+	b := bench{ctx: t.Context()}
+	large := bytes.Repeat([]byte("v"), 200<<20)
+	if u := b.run(harness.Must(os.Executable()), "-test.list", "^$"); u.memory() > 150 {
+		t.Errorf("a small command used %.0f MB", u.memory())
+	}
+	runtime.KeepAlive(large)
+	if harness.Try(func() { b.run("true").memory() }) == nil {
+		t.Error("a command that is smaller than the process that measures it has a peak")
+	}
+}
+
+// TestSuspicious: the same memory at two sizes is pointed out.
+func TestSuspicious(t *testing.T) {
+	for _, test := range []struct {
+		row          row
+		large, small float64
+		want         bool
+	}{
+		{row{what: "MB at the peak", sizes: true}, 169.2, 168.9, true},
+		{row{what: "MB at the peak", sizes: true}, 86, 60, false},
+		{row{what: "MB at the peak"}, 169, 169, false},
+		{row{what: "ms of a GET", sizes: true}, 1, 1, false},
+	} {
+		if got := test.row.suspicious(test.large, test.small); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
 
 // TestRounds: contenders take turns, each round reverses the order, and the figures are returned by
 // contender.

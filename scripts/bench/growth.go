@@ -31,12 +31,12 @@ func growthRows(b *bench) []row {
 			ours: func(s *side) float64 { return f(s, large) }, peer: func(s *side) float64 { return f(s, small) }}
 	}
 	growth := func(r row) row {
-		r.sizes = false
+		r.growth = true
 		return r
 	}
 	many, few := b.n(1_000_000), b.n(100_000)
 	peak := func(args func(s *side, n int) []string) func(*side, int) float64 {
-		return func(s *side, n int) float64 { return s.run(s.args(s.loaded(n), args(s, n)...)...).peak }
+		return func(s *side, n int) float64 { return s.run(s.args(s.loaded(n), args(s, n)...)...).memory() }
 	}
 	words := func(words ...string) func(*side, int) []string {
 		return func(*side, int) []string { return words }
@@ -54,7 +54,7 @@ func growthRows(b *bench) []row {
 			e := s.serve()
 			defer harness.Stop(e.cmd)
 			s.batch(e, inflight, n, setLine)
-			return s.run(s.args(e, "del", "--match", "key*", "--yes")...).peak
+			return s.run(s.args(e, "del", "--match", "key*", "--yes")...).memory()
 		}),
 		at("seconds until `top` shows a key, keys", many, few, most(0.3), (*side).top),
 		{number: "P20", what: fmt.Sprintf("MB resident a minute after %d of %d keys are deleted / redis-server", many/10*9, many), goal: most(1.5), times: 0.2,
@@ -282,7 +282,7 @@ func (s *side) blob(n int) string {
 		name := filepath.Join(s.dir, fmt.Sprint("blob", n))
 		f := harness.Must(os.Create(name))
 		defer f.Close()
-		piece := bytes.Repeat([]byte("v"), 1<<20) // small, because the kernel counts the peak of the parent as that of a new process
+		piece := bytes.Repeat([]byte("v"), 1<<20)
 		for left := n; left > 0; left -= len(piece) {
 			harness.Must(f.Write(piece[:min(left, len(piece))]))
 		}
@@ -294,7 +294,7 @@ func (s *side) blob(n int) string {
 func (s *side) setLarge(n int) (client, server float64) {
 	e := s.serve()
 	defer harness.Stop(e.cmd)
-	client = s.run(s.args(e, "set", "large", "-f", s.blob(n), "-t", "60s")...).peak
+	client = s.run(s.args(e, "set", "large", "-f", s.blob(n), "-t", "60s")...).memory()
 	return client, harness.Must(harness.Memory(e.pid(), "VmHWM")) * (1 << 20) / 1e6
 }
 

@@ -40,8 +40,8 @@ func batchRows(b *bench) []row {
 			ours: func(s *side) float64 { return perSecond(slow, sets(slow, 1)(s)) },
 			peer: func(s *side) float64 { return perSecond(few, sets(few, inflight)(s)) }, goal: more, times: 0.6},
 		{number: "P10", what: fmt.Sprintf("MB at the peak of `batch`, %d sets / %d", many, few),
-			ours: func(s *side) float64 { return sets(many, inflight)(s).peak },
-			peer: func(s *side) float64 { return sets(few, inflight)(s).peak }, goal: most(1.2), times: 0.4},
+			ours: func(s *side) float64 { return sets(many, inflight)(s).memory() },
+			peer: func(s *side) float64 { return sets(few, inflight)(s).memory() }, sizes: true, growth: true, goal: most(1.2), times: 0.4},
 	}
 }
 

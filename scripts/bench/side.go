@@ -10,12 +10,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,24 +167,59 @@ func (s *side) args(e endpoint, args ...string) []string {
 type usage struct {
 	took   time.Duration
 	cpu    time.Duration
-	peak   float64 // peak memory in MB
+	peak   float64 // peak memory in MB; 0 = not known
 	faults float64 // page faults without I/O
+}
+
+// memory returns the peak memory in MB.
+func (u usage) memory() float64 {
+	if u.peak == 0 {
+		harness.Check(errors.New("the command used no more memory than the process that started it"))
+	}
+	return u.peak
 }
 
 // run runs a command and discards its output.
 func (b *bench) run(args ...string) usage { return b.runWith("", args...) }
 
-// runWith is run with a file as standard input.
-func (b *bench) runWith(input string, args ...string) usage {
-	cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
+// runWith is run with a file as standard input. A new process of this program starts the command, see [measured].
+func (b *bench) runWith(input string, args ...string) (u usage) {
+	cmd := exec.CommandContext(b.ctx, harness.Must(os.Executable()), append([]string{"run"}, args...)...)
 	if input != "" {
 		in := harness.Must(os.Open(input))
 		defer in.Close()
 		cmd.Stdin = in
 	}
-	took := harness.Must(harness.Run(cmd))
+	var out strings.Builder
+	cmd.Stdout = &out
+	cmd.WaitDelay = time.Second // for the command, which ends after this program
+	harness.Must(harness.Run(cmd))
+	harness.Must(fmt.Sscan(out.String(), &u.took, &u.cpu, &u.peak, &u.faults))
+	return u
+}
+
+// measured runs a command and prints its usage. The peak that Linux counts for a command begins with that of the
+// process that starts it, so this must be a process that has used little memory.
+func measured(args ...string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin = os.Stdin
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the death of the thread would send the signal too
+	took, err := harness.Run(cmd)
+	if err != nil {
+		return err
+	}
+	own, err := harness.Memory(os.Getpid(), "VmHWM")
+	if err != nil {
+		return err
+	}
 	r := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return usage{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), float64(r.Maxrss) * 1024 / 1e6, float64(r.Minflt)}
+	peak := float64(r.Maxrss) * 1024 / 1e6
+	if float64(r.Maxrss)/1024 <= own {
+		peak = 0
+	}
+	fmt.Println(int64(took), int64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), peak, r.Minflt)
+	return nil
 }
 
 // output runs a command and returns its standard output.
