@@ -416,6 +416,26 @@ func TestInflightWithGaps(t *testing.T) {
 	}
 }
 
+// TestInflightBursts: bursts of the same size need no memory, and a client that sends little after a burst keeps little.
+func TestInflightBursts(t *testing.T) {
+	var w inflight
+	burst := func(n int) {
+		for range n {
+			w.add(&delivery{})
+		}
+		for w.lo < w.hi {
+			w.finish(w.lo)
+		}
+	}
+	burst(256)
+	if n := testing.AllocsPerRun(100, func() { burst(256) }); n > 0 {
+		t.Errorf("each burst allocates memory, %v times", n)
+	}
+	if burst(1); w.cost() > keptPlaces*deliverySize {
+		t.Errorf("%d bytes are kept for one message", w.cost())
+	}
+}
+
 // TestRoutesBounded: the cache of published topics has a limit.
 func TestRoutesBounded(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ type inflight struct {
 	lo, hi uint64     // places of the first unfinished delivery and of the next delivery to be added
 	again  uint64     // place of the next delivery to be sent again on a new connection; hi: none
 	count  int        // unfinished deliveries
+	empty  uint64     // hi when the ring was last empty
 }
 
 // identifiers is the number of packet identifiers.
@@ -50,15 +51,20 @@ func (w *inflight) push(d delivery) {
 	w.hi++
 }
 
-// trim moves lo to the first unfinished delivery.
+// trim moves lo to the first unfinished delivery. An empty ring that is larger than of late is freed. Otherwise it is
+// kept, because it would have to grow again for the client's next burst.
 func (w *inflight) trim() {
 	for w.lo < w.hi && w.at(w.lo).state == finished {
 		w.lo++
 	}
 	w.again = max(w.again, w.lo)
-	if w.lo == w.hi && len(w.ring) > keptPlaces {
+	if w.lo < w.hi {
+		return
+	}
+	if len(w.ring) > keptPlaces && w.hi-w.empty <= uint64(len(w.ring)/4) {
 		w.ring = nil
 	}
+	w.empty = w.hi
 }
 
 // add adds a copy of a delivery, and returns the copy and its packet identifier. full must have

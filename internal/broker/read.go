@@ -237,16 +237,23 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		c.idleReads = 1
 		c.readDeadline(takeOverPause)
 	}
-	worked := false // whether to read the clock, which takes longer than handling a PUBACK
+	// worked counts the packets since the clock was read, which happens for each packet if others wait for the lock, and
+	// otherwise for each eighth. To read the clock takes longer than handling a PUBACK, which does not count.
+	worked := 0
 	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true
 		}
-		if worked && b.yieldAfter(&locked) {
-			yielded, worked = true, false
-			continue // c may be closing
+		if worked >= 8 || worked > 0 && b.waiting.Load() > 0 {
+			worked = 0
+			if b.yieldAfter(&locked) {
+				yielded = true
+				continue // c may be closing
+			}
 		}
-		worked = p[handled]>>4 != typePuback
+		if p[handled]>>4 != typePuback {
+			worked++
+		}
 		body, size, err := c.nextPacket(p[handled:])
 		if err == nil && body == nil {
 			return handled, false, true

@@ -98,6 +98,9 @@ const (
 
 // Hold returns how long work in many steps may keep the broker locked at present.
 func (b *Broker) Hold() time.Duration {
+	if b.waiting.Load() == 0 {
+		return maxHold // without a division, because this is asked for each packet
+	}
 	return max(minHold, min(maxHold, maxRound/time.Duration(1+b.waiting.Load())))
 }
 
