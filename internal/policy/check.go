@@ -51,6 +51,8 @@ type checker struct {
 	open   map[int][]*actor    // by step, the actors that may do it
 	first  map[*Rule][]*actor  // the actors that a rule names
 	claims map[string][]*actor // those that may connect with a client id
+	asked  map[string]asks     // of attributes
+	dotted bool                // a dot separates the levels of a key
 	lacks  []lack
 }
 
@@ -212,6 +214,11 @@ func (c *checker) run() {
 			c.flush()
 		}
 	}
+	separates := func(e *Entry) bool {
+		i := strings.IndexByte(e.Text, '.')
+		return e.Type != "" && i > 0 && i+1 < len(e.Text) && strings.IndexByte("*+", e.Text[i+1]) < 0
+	}
+	c.dotted = slices.ContainsFunc(c.policy.Rules, func(r *Rule) bool { return slices.ContainsFunc(r.Entries, separates) })
 	for _, r := range c.policy.Rules {
 		if c.ctx.Err() != nil {
 			return
@@ -234,31 +241,114 @@ func (c *checker) texts(r *Rule) {
 		c.find(idEmpty, r.Line, Warning, nil, "", "%s allows nothing", r.Name)
 	}
 	for _, a := range all {
-		name := cmp.Or(a.user, a.id)
-		if strings.ContainsAny(name, "*?[{") {
-			c.find(idDialect, r.lineOf(a), Warning, nil, "attributes, or clientIds with Connect", "%q in the principals of %s is taken literally (assumed): only names without wildcards are documented", name, r.Name)
-		}
-		for _, text := range append(slices.Sorted(maps.Values(a.set)), name) {
+		for _, text := range append(slices.Sorted(maps.Values(a.set)), cmp.Or(a.user, a.id)) {
+			if strings.ContainsAny(text, "*?[{") {
+				c.find(idDialect, r.lineOf(a), Warning, nil, "attributes, or clientIds with Connect", "%q in the principals of %s is taken literally (assumed): only names without wildcards are documented", text, r.Name)
+			}
 			c.blank(r.lineOf(a), text, nil, nil)
+		}
+		if likeSubject(a.user) {
+			c.find(idDialect, r.lineOf(a), Warning, nil, "write the common name alone, or attributes that belong to the subject", "%q: the user name of a certificate is the common name of its subject", a.user)
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.set)) {
+			for _, asked := range []string{name, name + "=" + a.set[name]} {
+				if other := c.nearly(asked); other != "" {
+					c.find(idAttribute, r.lineOf(a), Warning, nil, "write the same in all rules", "no other rule asks for the attribute %s, but for %s", asked, other)
+				}
+			}
 		}
 	}
 	lacking := make(map[string]bool) // attributes that were reported
 	for _, e := range r.Entries {
 		c.text(e)
-		for _, p := range slices.Concat(append(slices.Clone(e.levels), e.key)...) {
+		for _, p := range e.parts() {
 			name, attribute := strings.CutPrefix(p.token, tokenAttribute)
-			if !attribute || lacking[name] || e.never != "" || slices.ContainsFunc(all, func(a alternative) bool { return a.set[name] != "" }) {
-				continue
+			if attribute && !lacking[name] && e.never == "" && !slices.ContainsFunc(all, func(a alternative) bool { return a.set[name] != "" }) {
+				lacking[name] = true
+				c.lacking(r, e, name)
 			}
-			lacking[name] = true
-			severity := Info // clients with attributes may have more
-			if slices.ContainsFunc(all, func(a alternative) bool { return a.set == nil }) {
-				severity = Warning
-			}
-			c.find(idAttribute, e.Line, severity, nil, "give them the attribute where they log in, or write {principal.username}",
-				"{principal.%s}: no principal of %s must have the attribute %s; for clients without it, the entry matches nothing", p.token, r.Name, name)
 		}
 	}
+}
+
+// lacking reports a token in an entry for an attribute that no principal of the rule must have.
+func (c *checker) lacking(r *Rule, e *Entry, name string) {
+	var known []string
+	users := false
+	for _, a := range r.alternatives() {
+		known = slices.AppendSeq(known, maps.Keys(a.set))
+		users = users || a.set == nil
+	}
+	slices.Sort(known)
+	if i := slices.IndexFunc(known, func(other string) bool { return near(name, other, true) }); i >= 0 {
+		right := strings.NewReplacer(tokenStart+tokenAttribute+name+"}", tokenStart+tokenAttribute+known[i]+"}")
+		better := e.changed(right.Replace(e.Text))
+		text := better.Text
+		for j, id := range e.ClientIDs {
+			if e.Methods == Connect && right.Replace(id) != id {
+				text = right.Replace(id)
+				ids := slices.Clone(better.ClientIDs)
+				ids[j] = text
+				better = e.connecting(ids...)
+			}
+		}
+		c.find(idAttribute, e.Line, Warning, &Mend{Old: e, New: []*Entry{better}}, fmt.Sprintf("write %q, for %s", text, listed(r.Principals())), "{principal.attributes.%s}: %s asks for the attribute %s", name, r.Name, known[i])
+		return
+	}
+	if e.Methods == Connect && users {
+		return // see journeys
+	}
+	severity := Info // clients with attributes may have more
+	if users {
+		severity = Warning
+	}
+	c.find(idAttribute, e.Line, severity, nil, "give them the attribute where they log in, or write {principal.username}",
+		"{principal.attributes.%s}: no principal of %s must have the attribute %s; for clients without it, the entry matches nothing", name, r.Name, name)
+}
+
+// maxNames is the number of attributes that are compared with each other.
+const maxNames = 256
+
+// asks counts the rules that ask for an attribute.
+type asks struct{ count, first int }
+
+// nearly returns an attribute of other rules that is nearly the same as one that only one rule has, or "". An attribute is a
+// name, or a name and a value.
+func (c *checker) nearly(attribute string) string {
+	if c.asked == nil {
+		c.asked = make(map[string]asks)
+		for i, r := range c.policy.Rules {
+			own := make(map[string]bool)
+			for _, set := range r.Attributes {
+				for name, value := range set {
+					own[name], own[name+"="+value] = true, true
+				}
+			}
+			for text := range own {
+				n, known := c.asked[text]
+				if !known {
+					n.first = i
+				}
+				c.asked[text] = asks{n.count + 1, n.first}
+			}
+		}
+	}
+	mine := c.asked[attribute]
+	if mine.count > 1 || len(c.asked) > maxNames {
+		return ""
+	}
+	name, value, valued := strings.Cut(attribute, "=")
+	for _, text := range slices.Sorted(maps.Keys(c.asked)) {
+		n := c.asked[text]
+		otherName, other, is := strings.Cut(text, "=")
+		if n.count == 1 && n.first >= mine.first || is != valued || valued && name != otherName {
+			continue
+		}
+		if valued && near(value, other, false) || !valued && near(name, otherName, false) {
+			return text
+		}
+	}
+	return ""
 }
 
 // blank reports a text with a blank at its begin or end. If it is the text of an entry, better is the entry without it.
@@ -311,14 +401,16 @@ func (c *checker) text(e *Entry) {
 	}
 	switch {
 	case e.Type == String:
-		if strings.ContainsAny(e.Text, "*?") || strings.Contains(e.Text, tokenStart) {
+		if strings.ContainsAny(e.Text, "*?") || strings.Contains(e.Text, tokenStart) || classAt(e.Text) >= 0 {
 			pattern := *e
 			pattern.Type = Pattern
 			wider((&pattern).changed(e.Text), "String key %q is the one key of this name: patterns and tokens need keyType Pattern", e.Text)
 		}
 	case e.Type == Pattern:
-		if better := dialect(e.Text, true); better != e.Text {
+		if better := dialect(e.Text, true); better != e.Text && !(c.dotted && better == strings.ReplaceAll(e.Text, ".*", "*")) {
 			wider(e.changed(better), "key %q: in keys, only *, ? and [a-z] are wildcards, and * includes slashes", e.Text)
+		} else if grouped(e.Text) {
+			wider(nil, "key %q: only *, ? and [a-z] are wildcards: list each key", e.Text)
 		}
 		if class := word(e.Text); class != "" {
 			c.find(idDialect, e.Line, Warning, nil, "keyType: String for the one key of this name; a ? or * for other keys", "key %q: %s stands for one character of those between the brackets", e.Text, class)
@@ -331,63 +423,29 @@ func (c *checker) text(e *Entry) {
 			}
 		}
 		switch {
-		case strings.Contains(e.Text, "*"):
+		case strings.ContainsAny(e.Text, "*?") || classAt(e.Text) >= 0:
 			levels := strings.Split(e.Text, "/")
+			wild := ""
 			for i, l := range levels {
-				if strings.Contains(l, "*") {
+				at, end := strings.IndexAny(l, "*?"), 1
+				if at < 0 {
+					at, end = classAt(l), len("[a-z]")
+				}
+				if at >= 0 {
+					wild = cmp.Or(wild, l[at:at+end])
 					levels[i] = wildOne
 					if i == len(levels)-1 && l == "*" && i > 0 {
 						levels[i] = wildAll
 					}
 				}
 			}
-			wider(e.changed(strings.Join(levels, "/")), "topic %q: * is not a wildcard in topics", e.Text)
+			wider(e.changed(strings.Join(levels, "/")), "topic %q: %s is not a wildcard in topics", e.Text, wild)
 		case strings.ContainsAny(e.Text, "{}") && !strings.Contains(e.Text, tokenStart):
 			var better *Entry
 			if fixed := fixTokens(e.Text); fixed != e.Text {
 				better = e.changed(fixed)
 			}
 			wider(better, "topic %q: the braces are literal: a token is {principal.clientId}, {principal.username} or {principal.attributes.NAME}", e.Text)
-		case e.Methods == Publish && strings.HasPrefix(e.Text, wire.NotifyTopics):
-			c.find(idNotifier, e.Line, Warning, nil, "", "%s: only the store publishes notifications", e.Text)
-		}
-	}
-}
-
-// dialect returns the pattern for a text in the syntax of topics or of regular expressions, or the text.
-func dialect(text string, key bool) string {
-	better := strings.ReplaceAll(text, ".*", "*")
-	if key {
-		levels := strings.Split(better, "/")
-		for i, l := range levels {
-			if l == wildOne || l == wildAll && i == len(levels)-1 {
-				levels[i] = "*"
-			}
-		}
-		return strings.ReplaceAll(strings.Join(levels, "/"), "**", "*")
-	}
-	if prefix, found := strings.CutSuffix(better, wildAll); found {
-		better = prefix + "*"
-	} else if prefix, found := strings.CutSuffix(better, wildOne); found {
-		better = prefix + "*"
-	}
-	return better
-}
-
-// word returns a class of a pattern that rather is a word or an index, such as [current] or [0], or "".
-func word(pattern string) string {
-	for rest := pattern; ; {
-		_, after, found := strings.Cut(rest, "[")
-		class, next, closed := strings.Cut(after, "]")
-		if !found || !closed {
-			return ""
-		}
-		rest = next
-		if class == "" || strings.ContainsAny(class, "-!^\\*?[{") || strings.ContainsFunc(class, func(r rune) bool { return r > 'z' || r < '0' }) {
-			continue
-		}
-		if len(class) == 1 || !slices.IsSorted([]byte(class)) || len(slices.Compact([]byte(class))) < len(class) {
-			return "[" + class + "]"
 		}
 	}
 }

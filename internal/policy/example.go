@@ -43,15 +43,12 @@ func (a alternative) example(suffix string, rules ...*Rule) Principal {
 	for _, r := range rules {
 		for _, e := range r.Entries {
 			for _, p := range e.parts() {
-				name, attribute := strings.CutPrefix(p.token, tokenAttribute)
-				switch {
-				case p.token == tokenUser:
-					who.Username = cmp.Or(who.Username, "user"+suffix)
-				case attribute && who.Attributes[name] == "":
-					if who.Attributes == nil {
-						who.Attributes = make(map[string]string)
-					}
-					who.Attributes[name] = name + suffix
+				name := strings.TrimPrefix(p.token, tokenAttribute)
+				if p.token == tokenUser {
+					name = "user"
+				}
+				if _, known := who.value(p.token); p.varies() && !known {
+					who.set(p.token, name+suffix)
 				}
 			}
 		}
@@ -94,17 +91,8 @@ func (a alternative) solve(who Principal, pattern, on string) (fits Principal, o
 		return who, false
 	}
 	who.Attributes = maps.Clone(who.Attributes)
-	if who.Attributes == nil && len(tokens) > 0 {
-		who.Attributes = make(map[string]string)
-	}
 	for i, token := range tokens {
-		if name, attribute := strings.CutPrefix(token, tokenAttribute); attribute {
-			who.Attributes[name] = values[i+1]
-		} else if token == tokenUser {
-			who.Username = values[i+1]
-		} else {
-			who.ClientID = values[i+1]
-		}
+		who.set(token, values[i+1])
 	}
 	p := compile(parts, &who)
 	return who, p != nil && p.Match([]byte(on))

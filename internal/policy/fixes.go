@@ -2,7 +2,9 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sscli/sscli/internal/yamltext"
 )
@@ -25,9 +27,9 @@ type tokenFix struct {
 
 func tokenFixes() []tokenFix {
 	return []tokenFix{
-		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?client_?id\s*\}`), tokenStart + tokenClient + "}"},
-		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?user_?name\s*\}`), tokenStart + tokenUser + "}"},
-		{regexp.MustCompile(`(?i)\{\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}`), tokenStart + tokenAttribute + "$1}"},
+		{regexp.MustCompile(`(?i)\$?\{+\s*(?:principals?\.)?client_?id\s*\}+`), tokenStart + tokenClient + "}"},
+		{regexp.MustCompile(`(?i)\$?\{+\s*(?:principals?\.)?user_?name\s*\}+`), tokenStart + tokenUser + "}"},
+		{regexp.MustCompile(`(?i)\$?\{+\s*(?:principals?\.)?attributes?\.([^{}\s]+)\s*\}+`), tokenStart + tokenAttribute + "$1}"},
 	}
 }
 
@@ -66,7 +68,95 @@ func keyHint(e *Entry) string {
 	return ""
 }
 
+// plain reports whether a text rather is a word than base64: it has no capital letter and no padding.
+func plain(text string) bool {
+	return len(text) > 3 && strings.Trim(text, "0123456789/") != "" && text == strings.ToLower(text) && !strings.ContainsAny(text, "+=")
+}
+
 // digits reports whether a text is nothing but decimal numbers.
 func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789 ,\n") == ""
+}
+
+// dialect returns the pattern for a text in the syntax of topics, of regular expressions or of SQL, or the text.
+func dialect(text string, key bool) string {
+	if !strings.ContainsAny(text, `^\.%+#*`) {
+		return text
+	}
+	better := text
+	if inner, anchored := strings.CutPrefix(text, "^"); anchored && inner != "" {
+		better = strings.TrimSuffix(inner, "$")
+	}
+	if strings.Contains(better, `\`) {
+		better = strings.NewReplacer(`\d+`, "[0-9]*", `\d*`, "[0-9]*", `\w+`, "*", `\w*`, "*", `\S+`, "*", `\S*`, "*").Replace(better)
+	}
+	better = strings.NewReplacer(".*", "*", ".+", "*").Replace(better)
+	if prefix, sql := strings.CutSuffix(better, "%"); sql && strings.LastIndexAny(prefix, "/:.-_") == len(prefix)-1 {
+		better = prefix + "*"
+	}
+	if key {
+		levels := strings.Split(better, "/")
+		for i, l := range levels {
+			if l == wildOne || l == wildAll && i == len(levels)-1 {
+				levels[i] = "*"
+			}
+		}
+		return strings.ReplaceAll(strings.Join(levels, "/"), "**", "*")
+	}
+	if prefix, found := strings.CutSuffix(better, wildAll); found {
+		better = prefix + "*"
+	} else if prefix, found := strings.CutSuffix(better, wildOne); found {
+		better = prefix + "*"
+	}
+	return better
+}
+
+// grouped reports whether a text has a group such as (a|b).
+func grouped(text string) bool {
+	_, group, open := strings.Cut(text, "(")
+	group, _, closed := strings.Cut(group, ")")
+	return open && closed && strings.Contains(group, "|")
+}
+
+// classAt returns the index of a class of characters such as [0-9] in a text, or -1.
+func classAt(text string) int {
+	for i := range len(text) {
+		if rest := text[i:]; len(rest) >= 5 && rest[0] == '[' && rest[2] == '-' && rest[4] == ']' {
+			return i
+		}
+	}
+	return -1
+}
+
+// word returns a class of a pattern that rather is a word or an index, such as [current] or [0], or "".
+func word(pattern string) string {
+	for rest := pattern; ; {
+		_, after, found := strings.Cut(rest, "[")
+		class, next, closed := strings.Cut(after, "]")
+		if !found || !closed {
+			return ""
+		}
+		rest = next
+		if class == "" || strings.ContainsAny(class, "-!^\\*?[{") || strings.ContainsFunc(class, func(r rune) bool { return r > 'z' || r < '0' }) {
+			continue
+		}
+		if len(class) == 1 || !slices.IsSorted([]byte(class)) || len(slices.Compact([]byte(class))) < len(class) {
+			return "[" + class + "]"
+		}
+	}
+}
+
+// near reports whether two names differ only in case or separators, in a letter that one of them lacks, in the order of two
+// letters or, with other, in one letter.
+func near(a, b string, other bool) bool {
+	plain := strings.NewReplacer("-", "", "_", "")
+	if a == b || strings.EqualFold(plain.Replace(a), plain.Replace(b)) {
+		return a != b
+	}
+	begin := common(a, b)
+	end := commonEnd(a, b)
+	a, b = a[begin:len(a)-end], b[begin:len(b)-end]
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	one := len(a)+len(b) == 1 || other && len(a) == 1 && len(b) == 1
+	return (swapped && begin+end >= 2 || one && begin+end >= 3) && strings.IndexFunc(a+b, unicode.IsDigit) < 0
 }

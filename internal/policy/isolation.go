@@ -10,21 +10,20 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// isolation reports filters that cover what the store sends to other clients.
+// isolation reports topics by which clients get what the store sends to others, or send what only the store does.
 func (c *checker) isolation(r *Rule) {
 	for _, e := range r.Entries {
-		if e.Methods != Subscribe || e.never != "" {
+		if e.Type != "" || e.Methods == Connect || e.never != "" {
 			continue
 		}
-		for _, a := range c.first[r][:min(len(c.first[r]), 8)] {
-			if c.covers(a, e) {
-				break
-			}
+		covers := func(a *actor) bool { return c.covers(a, e) }
+		if all := c.first[r]; !slices.ContainsFunc(all[:min(len(all), 8)], covers) && e.Methods == Publish && strings.HasPrefix(e.Text, wire.NotifyTopics) {
+			c.find(idNotifier, e.Line, Warning, nil, "", "%s: only the store publishes notifications", e.Text)
 		}
 	}
 }
 
-// covers reports whether an entry lets an actor read what the store sends to others.
+// covers reports whether an entry lets an actor read what the store sends to others, or send it.
 func (c *checker) covers(a *actor, e *Entry) bool {
 	if len(a.full.clients) == 0 {
 		return false
@@ -43,14 +42,15 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		}
 	}
 	for _, victim := range victims {
-		what, topic := "", wire.NotifyFilter(victim)
-		for _, f := range responseForms(victim) {
-			if b.covers(f[1], true) {
-				what, topic = "replies", f[1]
-			}
+		what, topic := "", strings.Replace(wire.NotifyFilter(victim), wildOne, "6B", 1)
+		if b.covers(topic, false) {
+			what = "notifications"
 		}
-		if b.covers(wire.NotifyFilter(victim), true) {
-			what = strings.TrimPrefix(what+" and notifications", " and ")
+		for _, f := range responseForms(victim) {
+			if b.covers(f[1], false) {
+				what, topic = strings.TrimSuffix("replies and "+what, " and "), f[1]
+				break
+			}
 		}
 		if what == "" {
 			continue
@@ -59,9 +59,13 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		if victim != victims[0] {
 			whose = "of client id " + victim
 		}
+		id, can := idCovers, "reads them and, by choosing such a response topic, makes the store send forged ones"
+		if e.Methods == Publish {
+			id, can = idNotifier, "can send forged ones"
+		}
 		mend, hint := c.isolate(a, e, b, what, victim)
-		c.find(idCovers, e.Line, Warning, mend, hint, "Subscribe %s covers the %s %s: %s reads them and, by choosing such a response topic, makes the store send forged ones", e.Text, what, whose, a.key())
-		c.prove(allowing(own, Action{Subscribe, topic}))
+		c.find(id, e.Line, Warning, mend, hint, "%s %s covers the %s %s: %s %s", e.Methods, e.Text, what, whose, a.key(), can)
+		c.prove(allowing(own, Action{e.Methods, topic}))
 		return true
 	}
 	return false
@@ -72,6 +76,10 @@ func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (me
 	id := a.full.clients[0].ClientID
 	first := b.levels[0]
 	switch {
+	case e.Methods == Publish && first == "clients" && len(b.levels) > 2:
+		return &Mend{Old: e}, "remove it: only the store publishes replies and notifications"
+	case e.Methods == Publish:
+		return nil, "list the topics that it needs: those of applications, and none of the store's below clients/"
 	case b.wild[0] || len(b.levels) < 3 && b.wild[len(b.wild)-1]:
 		return nil, "list the topics that it needs: those of applications, and clients/{principal.clientId}/#; a filter that begins with + or # covers all of clients/"
 	case first == "clients" && what == "replies":
@@ -88,75 +96,147 @@ func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (me
 	return nil, "no token stands for an id in hexadecimal: list the filter of each client, in a rule of its own, such as " + better.Text + " for client id " + id
 }
 
-// prefixes reports patterns of client ids by which one principal can take the ids of another.
+// prefixes reports patterns of client ids and of keys by which one principal can take what is another's.
 func (c *checker) prefixes(r *Rule) {
 	for _, e := range r.Entries {
-		if e.Methods != Connect || len(c.first[r]) == 0 {
-			continue
-		}
-		for i, text := range e.ClientIDs {
-			parts, why := parseParts(text)
-			if why != "" {
-				continue
+		switch {
+		case len(c.first[r]) == 0 || e.never != "":
+		case e.Methods == Connect:
+			for i, text := range e.ClientIDs {
+				c.prefix(r, e, e.idLine(i), text, func(better string) *Entry {
+					ids := slices.Clone(e.ClientIDs)
+					ids[i] = better
+					return e.connecting(ids...)
+				})
 			}
-			for j, p := range parts {
-				name, attribute := strings.CutPrefix(p.token, tokenAttribute)
-				if p.token != tokenUser && !attribute {
-					continue
-				}
-				bare := j+1 < len(parts) && strings.IndexByte("*?[", (parts[j+1].text + "x")[0]) >= 0 || j > 0 && strings.HasSuffix(parts[j-1].text, "*")
-				severity, one, two, found := c.collision(r, text, p.token, name, bare)
-				if !found {
-					continue
-				}
-				exact := slices.Clone(e.ClientIDs)
-				exact[i] = tokenStart + p.token + "}"
-				who := "user " + one.Username
-				if attribute {
-					who = "a client with " + name + "=" + one.Attributes[name]
-				}
-				c.find(idPrefix, e.idLine(i), severity, &Mend{Old: e, New: []*Entry{e.connecting(exact...)}}, fmt.Sprintf("write %q, or a separator that no name contains before the *", exact[i]),
-					"Connect as %s: %s can take the id %s, which is also that of %s", text, who, fitting(text, &two), map[bool]string{true: name + "=" + two.Attributes[name], false: "a user " + two.Username}[attribute])
-				if r.names(&one) {
-					c.prove(allowing(one, Action{Method: Connect}))
-				}
-				break
-			}
+		case e.Type == Pattern && strings.Contains(e.Text, tokenStart):
+			c.prefix(r, e, e.Line, e.Text, e.changed)
 		}
 	}
 }
 
-// collision returns two principals with different values of a token, of which the first can take an id of the second.
-func (c *checker) collision(r *Rule, pattern, token, attribute string, bare bool) (severity Severity, one, two Principal, found bool) {
+// prefix reports a pattern of an entry. changed returns the entry with another pattern.
+func (c *checker) prefix(r *Rule, e *Entry, line int, text string, changed func(string) *Entry) {
+	parts, why := parseParts(text)
+	if why != "" || !parses(parts) {
+		return
+	}
+	name := "" // of a user, as text
+	if i := strings.IndexAny(text, "*?["); e.Methods == Connect && i > 0 && slices.Contains(r.Usernames, text[:i]) {
+		name, parts = text[:i], []part{{token: tokenUser}, {text: text[i:]}}
+	}
+	for j, p := range parts {
+		if !p.varies() || p.token == tokenClient && e.Methods == Connect {
+			continue
+		}
+		before, after, next := joined(parts[:j]), joined(parts[j+1:]), ""
+		if strings.HasPrefix(after, "{") {
+			next = parts[j+1].token
+		}
+		near := after != "" && strings.IndexByte("*?[{", after[0]) >= 0
+		long := []string{"abel", sample(after)} // what other names go on with
+		if !near && !strings.HasSuffix(before, "*") {
+			long = nil
+		}
+		severity, one, two, found := c.collision(r, e, parts, p.token, next, long)
+		if !found {
+			continue
+		}
+		better, or := before+p.name()+"/"+after, ""
+		switch {
+		case next != "":
+			better = before + p.name() + "-" + after
+		case e.Methods == Connect:
+			better, or = strings.TrimRight(before, "*")+cmp.Or(name, p.name())+unwild(after), ", or a separator that no name contains before the *"
+		case !near:
+			better = before + "/" + p.name() + after
+		}
+		on := fitting(joined(parts), &two)
+		message, action := "%s %s: %s may use the key %s, which is also that of %s", Action{e.Methods.Each()[0], on}
+		if e.Methods == Connect {
+			message, action = "%s as %s: %s can take the id %s, which is also that of %s", Action{Method: Connect}
+		}
+		c.find(idPrefix, line, severity, &Mend{Old: e, New: []*Entry{changed(better)}}, fmt.Sprintf("write %q%s", better, or), message, e.Methods, text, valued(p.token, one), on, valued(p.token, two))
+		if r.names(&one) {
+			c.prove(allowing(one, action))
+		}
+		return
+	}
+}
+
+// joined returns parts as written.
+func joined(parts []part) (text string) {
+	for _, p := range parts {
+		text += p.name()
+	}
+	return text
+}
+
+// unwild returns a pattern without the wildcards at its begin.
+func unwild(pattern string) string {
+	for {
+		rest := strings.TrimLeft(pattern, "*?")
+		if strings.HasPrefix(rest, "[") {
+			_, rest, _ = strings.Cut(rest, "]")
+		}
+		if rest == pattern {
+			return rest
+		}
+		pattern = rest
+	}
+}
+
+// valued names a principal by the value of a token.
+func valued(token string, who Principal) string {
+	value, _ := who.value(token)
+	switch token {
+	case tokenUser:
+		return "user " + value
+	case tokenClient:
+		return "client id " + value
+	}
+	return "a client with " + strings.TrimPrefix(token, tokenAttribute) + "=" + value
+}
+
+// collision returns two principals with different values of a token, of which the first can take what is the second's by a
+// pattern. next is the token that follows without a separator. A name goes on with one of ends.
+func (c *checker) collision(r *Rule, e *Entry, parts []part, token, next string, ends []string) (severity Severity, one, two Principal, found bool) {
 	values := make(map[string]bool) // of named principals
 	open := false                   // other values may occur
-	for _, a := range r.alternatives() {
-		if value := cmp.Or(a.user, a.set[attribute]); token == tokenUser && a.user != "" || a.set[attribute] != "" {
+	attribute := strings.TrimPrefix(token, tokenAttribute)
+	for i, a := range r.alternatives() {
+		value := a.set[attribute]
+		switch token {
+		case tokenUser:
+			value = a.user
+		case tokenClient:
+			if value = a.id; value == "" && i < len(c.first[r]) && c.first[r][i].exact() {
+				value = c.first[r][i].full.clients[0].ClientID
+			}
+		}
+		if value != "" {
 			values[value] = true
 		} else {
 			open = true
 		}
 	}
-	ids := newIDs([]string{pattern})
 	try := func(short, long string) bool {
 		one, two = c.first[r][0].full.who, c.first[r][0].full.who
-		for _, pair := range []struct {
-			who   *Principal
-			value string
-		}{{&one, short}, {&two, long}} {
-			if pair.who.Attributes = maps.Clone(pair.who.Attributes); token == tokenUser {
-				pair.who.Username = pair.value
-			} else {
-				if pair.who.Attributes == nil {
-					pair.who.Attributes = make(map[string]string)
-				}
-				pair.who.Attributes[attribute] = pair.value
-			}
+		one.Attributes, two.Attributes = maps.Clone(one.Attributes), maps.Clone(two.Attributes)
+		one.set(token, short)
+		two.set(token, long)
+		if value, _ := two.value(next); next != "" {
+			one.set(next, strings.TrimPrefix(long, short)+value)
 		}
-		one.ClientID = fitting(pattern, &two)
-		two.ClientID = one.ClientID
-		e := Entry{ClientIDs: []string{pattern}, ids: ids}
-		return e.fits(&one) && e.fits(&two)
+		on := fitting(joined(parts), &two)
+		if e.Methods == Connect {
+			one.ClientID, two.ClientID = on, on
+		}
+		matches := func(who *Principal) bool {
+			p := compile(parts, who)
+			return p != nil && p.Match([]byte(on))
+		}
+		return matches(&one) && matches(&two) && (next == "" || r.names(&one))
 	}
 	for _, long := range slices.Sorted(maps.Keys(values)) {
 		for n := 1; n < len(long); n++ {
@@ -166,12 +246,13 @@ func (c *checker) collision(r *Rule, pattern, token, attribute string, bare bool
 		}
 	}
 	severity = Warning
-	if token != tokenUser && !open {
+	if strings.HasPrefix(token, tokenAttribute) && !open && next == "" {
 		severity = Info // the rule lists all values
 	}
 	short := cmp.Or(slices.Sorted(maps.Keys(values))...)
 	if open || short == "" {
 		short = cmp.Or(short, "ann")
 	}
-	return severity, one, two, bare && (try(short, short+"abel") || try(short, "x"+short))
+	found = slices.ContainsFunc(ends, func(end string) bool { return try(short, short+end) || try(short, "x"+short) })
+	return severity, one, two, found
 }

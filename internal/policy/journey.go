@@ -31,14 +31,17 @@ func Journey(command, library, clientID, key string) (all []Action, ok bool) {
 	if form < 0 {
 		return nil, false
 	}
-	notify := Action{Subscribe, wire.NotifyFilter(clientID)}
-	all = []Action{{Method: Connect}, {Publish, wire.RequestTopic}, {Subscribe, responseForms(clientID)[form][1]}}
+	notify, reply := Action{Subscribe, wire.NotifyFilter(clientID)}, responseForms(clientID)[form][1]
+	all = []Action{{Method: Connect}, {Publish, wire.RequestTopic}, {Subscribe, reply}}
+	if !OwnsTopic(clientID, reply) {
+		all = append(all, Action{Publish, reply}) // see MayReplyTo
+	}
 	switch command {
 	case "get", "scan":
 		return append(all, Action{Read, key}), true
 	case "set", "del", "vdel":
 		return append(all, Action{Write, key}), true
-	case "watch", "lock":
+	case "watch", "keynotify", "lock":
 		if library == "go" || library == "dotnet" { // they do not subscribe to their notifications
 			all = append(all, Action{Read, key})
 		} else {
@@ -50,6 +53,19 @@ func Journey(command, library, clientID, key string) (all []Action, ok bool) {
 		return all, true
 	}
 	return nil, false
+}
+
+// Needs returns a step of a request to the store that is denied to a client: to connect, to publish the request or to get
+// the reply. ok is false if none is.
+func (c *Client) Needs() (denied Action, ok bool) {
+	all := steps(c.who.ClientID)
+	for _, a := range all[:stepWatch] {
+		if c.Allowed(a) == nil {
+			return a, true
+		}
+	}
+	replies := func(a Action) bool { return c.MayReplyTo(a.On) }
+	return all[stepResponse], !slices.ContainsFunc(all[stepResponse:], replies) && c.namedReply() == ""
 }
 
 // An actor is an alternative, as a client that fits it alone, with what the rules allow to it.
@@ -68,6 +84,7 @@ type trial struct {
 	who     Principal
 	clients []caller // those that may connect or, if none may, all
 	may     []bool   // for each of steps: whether one of the clients may; empty = not tried
+	reply   string   // another topic for replies that the rules name, such as replies/ann; "" = none
 }
 
 // A caller is a principal that fits an alternative.
@@ -147,9 +164,10 @@ func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
 	all := a.callers(who, rules)
 	for i, c := range all {
 		client := bindRules(c.Principal, rules, false)
-		for _, action := range steps(c.ClientID) {
-			all[i].may = append(all[i].may, client.Allowed(action) != nil)
+		for step, action := range steps(c.ClientID) {
+			all[i].may = append(all[i].may, client.Allowed(action) != nil && (step < stepResponse || client.MayReplyTo(action.On)))
 		}
+		t.reply = cmp.Or(t.reply, client.namedReply())
 	}
 	t.clients = slices.DeleteFunc(slices.Clone(all), func(c caller) bool { return !c.may[stepConnect] })
 	if len(t.clients) == 0 {
@@ -162,6 +180,26 @@ func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
 		}
 	}
 	return t
+}
+
+// namedReply returns a topic that a rule names as one for replies, and on which the client may get them, or "".
+func (c *Client) namedReply() string {
+	for _, b := range c.topics {
+		name := strings.ToLower(b.entry.Text)
+		if b.entry.Methods != Subscribe || !strings.Contains(name, "reply") && !strings.Contains(name, "replies") && !strings.Contains(name, "respon") {
+			continue
+		}
+		levels := slices.Clone(b.levels)
+		for i, wild := range b.wild {
+			if wild {
+				levels[i] = "x"
+			}
+		}
+		if topic := strings.Join(levels, "/"); !wire.IsForbiddenResponseTopic([]byte(topic)) && c.MayReplyTo(topic) {
+			return topic
+		}
+	}
+	return ""
 }
 
 func (c *checker) newActor(r *Rule, alt alternative) *actor {
@@ -230,24 +268,31 @@ func (e *Entry) owners() (all []string) {
 }
 
 // elsewhere returns an alternative that a client may fit besides an actor's, so that the rules together allow a step; "" =
-// none. It tries as many as one client plausibly is.
-func (c *checker) elsewhere(a *actor, step int) string {
-	tried := 0
-	for _, other := range c.open[step] {
-		both, ok := a.with(other.alternative)
-		if other == a || !ok {
-			continue
-		}
-		if tried++; tried > 8 {
-			break
-		}
+// none.
+func (c *checker) elsewhere(a *actor, step int) (name string) {
+	c.together(a, c.open[step], func(both alternative, other *actor) bool {
 		who := both.example(c.unused)
 		near := c.policy.rulesFor(&who)
 		if step == stepKeys || both.walk(both.example(c.unused, near...), near).may[step] {
-			return other.key()
+			name = other.key()
 		}
-	}
-	return ""
+		return name != ""
+	})
+	return name
+}
+
+// together reports whether may is true for an actor and another one of some, which one client may be. It tries as many
+// others as one client plausibly is.
+func (c *checker) together(a *actor, others []*actor, may func(both alternative, other *actor) bool) bool {
+	tried := 0
+	return slices.ContainsFunc(others, func(other *actor) bool {
+		both, ok := a.with(other.alternative)
+		if other == a || !ok || tried > 8 {
+			return false
+		}
+		tried++
+		return may(both, other)
+	})
 }
 
 // whoever stands for the alternatives in the message of a lack.
@@ -267,7 +312,14 @@ func (c *checker) journeys(a *actor) {
 		may := func(all []bool) bool { return slices.ContainsFunc(step, func(i int) bool { return all[i] }) }
 		l := lack{Finding: Finding{ID: id, Line: a.line, Severity: severity}, step: allows(step...), entry: entry}
 		for _, i := range step {
-			l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: t.clients[0].Principal, Action: steps(t.clients[0].ClientID)[i]}})
+			who := t.clients[0].Principal
+			action := steps(who.ClientID)[i]
+			if i >= stepResponse && c.ask(who).Allowed(action) != nil { // see MayReplyTo
+				action.Method = Publish
+			}
+			if action.Check() == nil {
+				l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: who, Action: action}})
+			}
 		}
 		other := ""
 		if !may(t.may) && mend {
@@ -301,22 +353,32 @@ func (c *checker) journeys(a *actor) {
 		responses = append(responses, stepResponse+i)
 	}
 	replies := slices.Contains(t.may[stepResponse:], true)
+	chosen := !replies && t.reply != "" && a.attempt(responses...) == nil
 	if a.keys == 0 {
-		if t.may[stepRequest] && replies && c.elsewhere(a, stepKeys) == "" {
+		if t.may[stepRequest] && (replies || chosen) && c.elsewhere(a, stepKeys) == "" {
 			c.lack(a, lack{Finding: Finding{ID: idKeys, Line: a.line, Severity: Warning, Message: "no rule allows any key to " + whoever + ", which may send requests and get replies", Hint: "stateStoreResources: with the keys that it uses"}})
 		}
 		return
 	}
-	half := t.may[stepRequest] != replies // what it has of its own shows that it does not rely on others
+	half := t.may[stepRequest] != (replies || chosen) // what it has of its own shows that it does not rely on others
 	need(idRequest, Error, topicEntry(Publish, wire.RequestTopic), "Publish on the topic of requests", ": the keys cannot be used", !half, stepRequest)
-	need(idReplies, Error, topicEntry(Subscribe, "clients/{principal.clientId}/#"), "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
+	if chosen {
+		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics that sscli and the SDKs choose for " + whoever,
+			Hint: "let its clients name the response topic, such as sscli --response-topic " + t.reply}})
+	} else {
+		need(idReplies, Error, replyEntry, "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
+	}
 	if replies {
 		c.forms(a)
 	}
+	c.locks(a)
 	if a.keys&Read != 0 {
+		watches := func(other *actor) bool { // and not because it may watch what others watch
+			return other.keys&Read != 0 && c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) == nil
+		}
 		severity := Info
-		if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], func(other *actor) bool { return other.keys&Read != 0 }) {
-			severity = Warning // the others that read watch
+		if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], watches) {
+			severity = Warning
 		}
 		entry := func(a *actor) *Entry { return topicEntry(Subscribe, wire.NotifyFilter(t.clients[0].ClientID))(a) }
 		need(idWatch, severity, entry, "Subscribe on notifications", ": watch is refused", true, stepWatch)
@@ -336,6 +398,15 @@ func connectEntry(a *actor) *Entry {
 		return e.connecting(tokenStart + tokenAttribute + name + "}-*")
 	}
 	return nil
+}
+
+// replyEntry returns a Subscribe on topics for replies. A client id with a slash has no topics in plain text.
+func replyEntry(a *actor) *Entry {
+	topic := "clients/{principal.clientId}/#"
+	if strings.ContainsAny(a.id, "/+#") {
+		topic = wire.HexResponseTopic(a.id)
+	}
+	return topicEntry(Subscribe, topic)(a)
 }
 
 func topicEntry(m Method, topic string) func(*actor) *Entry {
@@ -423,55 +494,4 @@ func (c *checker) forms(a *actor) {
 		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics of " + strings.Join(missing, " and ") + " for " + whoever,
 			Hint: "list the topic of each client in full, such as " + strings.Join(topics, ", ") + " for client id " + id}})
 	}
-}
-
-// identities reports rights by a client id that another client can take.
-func (c *checker) identities() {
-	var anyID *actor // may connect with any client id
-	for _, a := range c.actors {
-		stranger := a.full.who
-		stranger.ClientID = "victim" + c.unused
-		if anyID == nil && a.id == "" && c.ask(stranger).connect != nil {
-			anyID = a
-		}
-	}
-	for _, r := range c.policy.Rules {
-		if len(r.ClientIDs) > 0 && len(r.Entries) > 0 {
-			c.claimed(r, anyID)
-		}
-		c.shared(r)
-	}
-}
-
-func (c *checker) ask(who Principal) *Client { return c.policy.bindAll(who, false) }
-
-// claimed reports a rule for client ids that somebody else can take.
-func (c *checker) claimed(r *Rule, anyID *actor) {
-	for _, id := range r.ClientIDs {
-		who := ""
-		if c.ask(Principal{ClientID: id}).connect != nil {
-			who = "this port"
-		} else if anyID != nil {
-			who = anyID.key()
-		} else {
-			for _, other := range c.claims[id] {
-				if other.id == "" && (other.set != nil || len(c.claims[id]) > 1) {
-					who = other.key()
-				}
-			}
-		}
-		if who != "" {
-			c.find(idClaimed, r.lineOf(alternative{id: id}), Warning, nil, "usernames or attributes in principals: a client id proves nothing",
-				"%s is for the client id %s, which any client of %s can take", r.Name, listed(r.ClientIDs), who)
-			return
-		}
-	}
-}
-
-// name returns a part as written.
-func (p part) name() string {
-	if p.token == "" || p.token == tokenWild {
-		return p.text
-	}
-	return tokenStart + p.token + "}"
 }

@@ -48,6 +48,9 @@ func (c *checker) mend(l *lack) {
 	if l.old != nil {
 		m.New = []*Entry{l.entry(l.actors[0])}
 		l.Hint = fmt.Sprintf("write %q, for %s", m.New[0].Text, listed(l.old.Rule.Principals()))
+		if m.New[0].Methods != l.old.Methods {
+			l.Hint = fmt.Sprintf("method: %s, for %s", m.New[0].Methods, listed(l.old.Rule.Principals()))
+		}
 	} else {
 		m.Add = &Rule{Resource: l.actors[0].rule.Resource, Line: l.Line, Name: "the new rule"}
 		for _, a := range l.actors {

@@ -33,7 +33,7 @@ func OwnsTopic(clientID, filter string) bool {
 // the client's own topics, also Publish, see [AssumeReply]. Otherwise a client could make the store publish to
 // topics that the client may not publish to.
 func (c *Client) MayReplyTo(topic string) bool {
-	return c.Allowed(Action{Subscribe, topic}) != nil && (OwnsTopic(c.who.ClientID, topic) || c.Allowed(Action{Publish, topic}) != nil)
+	return !strings.ContainsAny(topic, "+#") && c.Allowed(Action{Subscribe, topic}) != nil && (OwnsTopic(c.who.ClientID, topic) || c.Allowed(Action{Publish, topic}) != nil)
 }
 
 // matches reports whether a filter matches a topic (MQTT 5, 4.7.1).

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/internal/yamltext"
 )
@@ -38,6 +39,7 @@ const (
 	idPrefix    = "SS024"
 	idNotifier  = "SS025"
 	idRedundant = "SS026"
+	idLock      = "SS027"
 )
 
 const (
@@ -445,6 +447,11 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 			if better := e.changed(fixTokens(key)); better.Text != key {
 				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, listed(rule.Principals())))
 			}
+		case keyType == Binary && plain(key) && !utf8.ValidString(e.exact):
+			r.find(idBinary, e.Line, Warning, "", "Binary key %q is the base64 of other bytes, which are no text", key)
+			named := *e
+			named.Type = String
+			r.mended(e, (&named).changed(key), "keyType: String, for "+listed(rule.Principals()))
 		case keyType == Binary && digits(e.exact):
 			r.find(idBinary, e.Line, Warning, "encode the key's own bytes: printf %s KEY | base64", "Binary key %q is the text %q, which looks like the codes of a key's bytes", key, e.exact)
 		}

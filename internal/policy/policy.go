@@ -180,6 +180,14 @@ const (
 // varies reports whether a part depends on the principal.
 func (p part) varies() bool { return p.token != "" && p.token != tokenWild && p.token != tokenApp }
 
+// name returns a part as written.
+func (p part) name() string {
+	if p.token == "" || p.token == tokenWild {
+		return p.text
+	}
+	return tokenStart + p.token + "}"
+}
+
 // value returns what a token stands for. The broker does not say what happens if a principal has no
 // such value; see AssumeMissing.
 func (w *Principal) value(token string) (text string, ok bool) {
@@ -196,6 +204,21 @@ func (w *Principal) value(token string) (text string, ok bool) {
 		text = w.Attributes[strings.TrimPrefix(token, tokenAttribute)]
 	}
 	return text, text != ""
+}
+
+// set gives the principal, whose attributes nobody else has, a value for a token.
+func (w *Principal) set(token, text string) {
+	switch token {
+	case tokenUser:
+		w.Username = text
+	case tokenClient:
+		w.ClientID = text
+	default:
+		if w.Attributes == nil {
+			w.Attributes = make(map[string]string)
+		}
+		w.Attributes[strings.TrimPrefix(token, tokenAttribute)] = text
+	}
 }
 
 // parseParts splits a text at its tokens. why says what is wrong with one.

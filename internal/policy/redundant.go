@@ -6,6 +6,49 @@ import (
 	"strings"
 )
 
+// identities reports rights by a client id that another client can take.
+func (c *checker) identities() {
+	var anyID *actor // may connect with any client id
+	for _, a := range c.actors {
+		stranger := a.full.who
+		stranger.ClientID = "victim" + c.unused
+		if anyID == nil && a.id == "" && c.ask(stranger).connect != nil {
+			anyID = a
+		}
+	}
+	for _, r := range c.policy.Rules {
+		if len(r.ClientIDs) > 0 && len(r.Entries) > 0 {
+			c.claimed(r, anyID)
+		}
+		c.shared(r)
+	}
+}
+
+func (c *checker) ask(who Principal) *Client { return c.policy.bindAll(who, false) }
+
+// claimed reports a rule for client ids that somebody else can take.
+func (c *checker) claimed(r *Rule, anyID *actor) {
+	for _, id := range r.ClientIDs {
+		who := ""
+		if c.ask(Principal{ClientID: id}).connect != nil {
+			who = "this port"
+		} else if anyID != nil {
+			who = anyID.key()
+		} else {
+			for _, other := range c.claims[id] {
+				if other.id == "" && (other.set != nil || len(c.claims[id]) > 1) {
+					who = other.key()
+				}
+			}
+		}
+		if who != "" {
+			c.find(idClaimed, r.lineOf(alternative{id: id}), Warning, nil, "usernames or attributes in principals: a client id proves nothing",
+				"%s is for the client id %s, which any client of %s can take", r.Name, listed(r.ClientIDs), who)
+			return
+		}
+	}
+}
+
 // shared reports the first entry of a rule that grants by the client id to clients that can take the id of another.
 func (c *checker) shared(r *Rule) {
 	var entry *Entry

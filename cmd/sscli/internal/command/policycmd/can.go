@@ -17,7 +17,6 @@ import (
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
-	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -85,7 +84,9 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 			got := p.Decide(d.Principal, d.Action)
 			f := answerOf(p, d, got)
 			if got.Allowed && d.Method >= policy.Read && d.ClientID != "" {
-				f.Needs = needs(p, d)
+				if step, denied := p.For(d.Principal).Needs(); denied {
+					f.Needs = strings.TrimSpace(strings.ToLower(step.Method.String()) + " " + step.On)
+				}
 			}
 			works := got.Allowed && (f.Needs == "" || !slices.ContainsFunc(deeds, func(d policy.Deed) bool { return d.Method == policy.Connect }))
 			allowed = allowed && works
@@ -132,27 +133,6 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 		return errors.Join(err, fault.NoIf(no))
 	}
 	return fault.NoIf(no)
-}
-
-// needs returns which step of a request is denied to a client that may use a key, or "".
-func needs(p *policy.Policy, d policy.Deed) string {
-	missing, replies := "", false
-	for _, library := range policy.Clients {
-		journey, _ := policy.Journey("get", library, d.ClientID, d.On)
-		client := p.For(d.Principal)
-		for _, step := range journey[:3] {
-			switch allowed := client.Allowed(step) != nil; {
-			case step.Method == policy.Subscribe:
-				replies = replies || allowed
-			case !allowed && missing == "":
-				missing = strings.TrimSpace(strings.ToLower(step.Method.String()) + " " + step.On)
-			}
-		}
-	}
-	if missing == "" && !replies {
-		missing = "subscribe on a topic for replies, such as " + wire.ResponseTopic(d.ClientID)
-	}
-	return missing
 }
 
 // line parses a line of questions: flags, and words such as read KEY. An empty line and a comment ask

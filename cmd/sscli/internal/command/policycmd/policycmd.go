@@ -3,6 +3,7 @@
 package policycmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -236,6 +237,7 @@ type question struct {
 	connect            bool
 	publish, subscribe []string
 	read, write        []string
+	library            string // one of policy.Clients; "" = the first
 }
 
 func (q *question) bind(fs *pflag.FlagSet) {
@@ -288,7 +290,17 @@ func (q *question) deeds(words []string) (all []policy.Deed, err error) {
 	add(policy.Subscribe, q.subscribe...)
 	add(policy.Read, q.read...)
 	add(policy.Write, q.write...)
-	if len(words) > 0 {
+	command := false
+	if len(words) > 1 && (who.ClientID != "" || q.library != "") {
+		for _, key := range words[1:] {
+			var journey []policy.Action
+			journey, command = policy.Journey(strings.ToLower(words[0]), cmp.Or(q.library, policy.Clients[0]), who.ClientID, key)
+			for _, action := range journey {
+				add(action.Method, action.On)
+			}
+		}
+	}
+	if len(words) > 0 && !command {
 		m, ok := policy.ParseMethod(words[0])
 		switch strings.ToLower(words[0]) {
 		case "get", "watch", "keynotify", "scan":

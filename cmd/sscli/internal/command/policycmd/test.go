@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/policy"
@@ -198,16 +199,8 @@ func (t *tested) deeds(text string) (all []policy.Deed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := repl.Texts(words)
-	if len(texts) == 2 {
-		if journey, ok := policy.Journey(texts[0], t.library, t.ClientID, texts[1]); ok {
-			for _, action := range journey {
-				all = append(all, policy.Deed{Principal: t.Principal, Action: action})
-			}
-			return all, nil
-		}
-	}
-	if all, err = (&question{}).deeds(texts); err == nil && len(all) == 0 {
+	q := question{client: config.Text(t.ClientID), library: t.library}
+	if all, err = q.deeds(repl.Texts(words)); err == nil && len(all) == 0 {
 		err = errors.New("no question: expected words such as read KEY")
 	}
 	for i := range all {

@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key.
+func (c *checker) locks(a *actor) {
+	var client *keyIndex
+	word := func(r rune) bool { return !unicode.IsLetter(r) }
+	for _, r := range a.near {
+		for _, e := range r.Entries {
+			if e.Methods != Write || e.never != "" || !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
+				continue
+			}
+			who := a.full.clients[0].Principal
+			examples := e.examples(&who, Write, &Client{})
+			if len(examples) == 0 {
+				continue
+			}
+			if client == nil {
+				client = bindRules(who, a.near, true).byPrefix()
+			}
+			read := Action{Read, examples[0]}
+			reads := func(a *actor, rules []*Rule) bool {
+				return bindRules(a.full.clients[0].Principal, rules, true).Allowed(read) != nil
+			}
+			elsewhere := func(both alternative, _ *actor) bool {
+				who := both.example(c.unused)
+				return c.policy.For(who).Allowed(read) != nil
+			}
+			if client.allowed(read) != nil || c.together(a, c.open[stepKeys], elsewhere) {
+				continue
+			}
+			both := *e
+			both.Methods = Read | Write
+			l := lack{step: reads, old: e, entry: func(*actor) *Entry { return (&both).changed(e.Text) }}
+			l.Finding = Finding{ID: idLock, Line: e.Line, Severity: Warning, Proofs: []Proof{{Deed: Deed{Principal: who, Action: read}}},
+				Message: "no rule allows Read on " + e.Text + " for " + whoever + ": it cannot wait for the lock, nor see who holds it"}
+			c.lack(a, l)
+			return
+		}
+	}
+}
+
+func isLock(word string) bool {
+	return slices.Contains([]string{"lock", "locks", "lease", "leases"}, word)
+}
