@@ -265,14 +265,14 @@ func (c *checker) texts(r *Rule) {
 			name, attribute := strings.CutPrefix(p.token, tokenAttribute)
 			if attribute && !lacking[name] && e.never == "" && !slices.ContainsFunc(all, func(a alternative) bool { return a.set[name] != "" }) {
 				lacking[name] = true
-				c.lacking(r, e, name)
+				c.attribute(r, e, name)
 			}
 		}
 	}
 }
 
-// lacking reports a token in an entry for an attribute that no principal of the rule must have.
-func (c *checker) lacking(r *Rule, e *Entry, name string) {
+// attribute reports a token in an entry for an attribute that no principal of the rule must have.
+func (c *checker) attribute(r *Rule, e *Entry, name string) {
 	var known []string
 	users := false
 	for _, a := range r.alternatives() {

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -298,56 +299,57 @@ func (c *checker) together(a *actor, others []*actor, may func(both alternative,
 // whoever stands for the alternatives in the message of a lack.
 const whoever = "\x00"
 
+// need reports that an actor's clients may do none of some steps. If mend is set, rules for others may allow them.
+func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, step ...int) {
+	t := &a.bare
+	l.Line = a.line
+	may := func(all []bool) bool { return slices.ContainsFunc(step, func(i int) bool { return all[i] }) }
+	if may(t.may) {
+		c.some(a, l, what, consequence, step...)
+		return
+	}
+	l.step = func(a *actor, rules []*Rule) bool { return may(a.walk(a.bare.who, rules).may) }
+	other, who := "", t.clients[0].Principal
+	for _, i := range step {
+		action := steps(who.ClientID)[i]
+		if i >= stepResponse && c.ask(who).Allowed(action) != nil { // see MayReplyTo
+			action.Method = Publish
+		}
+		if action.Check() == nil {
+			l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: who, Action: action}})
+		}
+		if mend {
+			other = cmp.Or(other, c.elsewhere(a, i))
+		}
+	}
+	l.Message = "no rule allows " + what + " for " + whoever + consequence
+	switch attempt := a.attempt(step...); {
+	case attempt != nil:
+		l.Line, l.old = attempt.Line, attempt
+		l.Severity = max(l.Severity, Warning)
+		l.Message += ", although this one seems to be meant for it"
+		entry := l.entry
+		l.entry = func(a *actor) *Entry { return attempt.changed(entry(a).Text) }
+	case may(a.full.may):
+		l.ID, l.Severity = idAttribute, Warning
+		l.Message = fmt.Sprintf("%s is allowed to %s only with the attribute %s, which no rule asks of it", what, whoever, a.madeUp())
+	case other != "":
+		l.Severity, l.entry = Info, nil
+		l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
+	}
+	c.lack(a, l)
+}
+
+// lacking returns a lack of an actor.
+func lacking(id string, severity Severity, entry func(*actor) *Entry) lack {
+	return lack{Finding: Finding{ID: id, Severity: severity}, entry: entry}
+}
+
 // journeys checks what an actor's clients need: to connect and, if they may use keys, to send requests, get replies and
 // watch.
 func (c *checker) journeys(a *actor) {
 	t := &a.bare
-	allows := func(step ...int) func(*actor, []*Rule) bool {
-		return func(a *actor, rules []*Rule) bool {
-			may := a.walk(a.bare.who, rules).may
-			return slices.ContainsFunc(step, func(i int) bool { return may[i] })
-		}
-	}
-	need := func(id string, severity Severity, entry func(*actor) *Entry, what, consequence string, mend bool, step ...int) {
-		may := func(all []bool) bool { return slices.ContainsFunc(step, func(i int) bool { return all[i] }) }
-		l := lack{Finding: Finding{ID: id, Line: a.line, Severity: severity}, step: allows(step...), entry: entry}
-		for _, i := range step {
-			who := t.clients[0].Principal
-			action := steps(who.ClientID)[i]
-			if i >= stepResponse && c.ask(who).Allowed(action) != nil { // see MayReplyTo
-				action.Method = Publish
-			}
-			if action.Check() == nil {
-				l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: who, Action: action}})
-			}
-		}
-		other := ""
-		if !may(t.may) && mend {
-			for _, i := range step {
-				other = cmp.Or(other, c.elsewhere(a, i))
-			}
-		}
-		switch attempt := a.attempt(step...); {
-		case may(t.may):
-			c.some(a, l, what, consequence, step...)
-			return
-		case attempt != nil:
-			l.Line, l.old = attempt.Line, attempt
-			l.Severity = max(severity, Warning)
-			l.Message = "no rule allows " + what + " for " + whoever + consequence + ", although this one seems to be meant for it"
-			l.entry = func(a *actor) *Entry { return attempt.changed(entry(a).Text) }
-		case may(a.full.may):
-			l.ID, l.Severity = idAttribute, Warning
-			l.Message = fmt.Sprintf("%s is allowed to %s only with the attribute %s, which no rule asks of it", what, whoever, a.madeUp())
-		case other != "":
-			l.Severity, l.entry = Info, nil
-			l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
-		default:
-			l.Message = "no rule allows " + what + " for " + whoever + consequence
-		}
-		c.lack(a, l)
-	}
-	need(idConnect, Error, connectEntry, "Connect", "", true, stepConnect)
+	c.need(a, lacking(idConnect, Error, connectEntry), "Connect", "", true, stepConnect)
 	var responses []int
 	for i := range responseForms("") {
 		responses = append(responses, stepResponse+i)
@@ -361,28 +363,29 @@ func (c *checker) journeys(a *actor) {
 		return
 	}
 	half := t.may[stepRequest] != (replies || chosen) // what it has of its own shows that it does not rely on others
-	need(idRequest, Error, topicEntry(Publish, wire.RequestTopic), "Publish on the topic of requests", ": the keys cannot be used", !half, stepRequest)
+	c.need(a, lacking(idRequest, Error, topicEntry(Publish, wire.RequestTopic)), "Publish on the topic of requests", ": the keys cannot be used", !half, stepRequest)
 	if chosen {
 		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics that sscli and the SDKs choose for " + whoever,
 			Hint: "let its clients name the response topic, such as sscli --response-topic " + t.reply}})
 	} else {
-		need(idReplies, Error, replyEntry, "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
+		c.need(a, lacking(idReplies, Error, replyEntry), "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
 	}
 	if replies {
 		c.forms(a)
 	}
 	c.locks(a)
-	if a.keys&Read != 0 {
-		watches := func(other *actor) bool { // and not because it may watch what others watch
-			return other.keys&Read != 0 && c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) == nil
-		}
-		severity := Info
-		if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], watches) {
-			severity = Warning
-		}
-		entry := func(a *actor) *Entry { return topicEntry(Subscribe, wire.NotifyFilter(t.clients[0].ClientID))(a) }
-		need(idWatch, severity, entry, "Subscribe on notifications", ": watch is refused", true, stepWatch)
+	if a.keys&Read == 0 {
+		return
 	}
+	watches := func(other *actor) bool { // and not because it may watch what others watch
+		return other.keys&Read != 0 && c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) == nil
+	}
+	severity := Info
+	if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], watches) {
+		severity = Warning
+	}
+	entry := topicEntry(Subscribe, wire.NotifyFilter(t.clients[0].ClientID))
+	c.need(a, lacking(idWatch, severity, entry), "Subscribe on notifications", ": watch is refused", true, stepWatch)
 }
 
 // connectEntry returns a Connect by which an actor is bound to what its login proves.
@@ -394,10 +397,8 @@ func connectEntry(a *actor) *Entry {
 	case a.id != "":
 		return e.connecting(QuotePattern(a.id))
 	}
-	for name := range a.set {
-		return e.connecting(tokenStart + tokenAttribute + name + "}-*")
-	}
-	return nil
+	name := slices.Min(slices.Collect(maps.Keys(a.set)))
+	return e.connecting(tokenStart + tokenAttribute + name + "}-*")
 }
 
 // replyEntry returns a Subscribe on topics for replies. A client id with a slash has no topics in plain text.
