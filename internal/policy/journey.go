@@ -396,6 +396,8 @@ func connectEntry(a *actor) *Entry {
 		return e.connecting("{principal.username}")
 	case a.id != "":
 		return e.connecting(QuotePattern(a.id))
+	case len(a.set) == 0: // an empty name
+		return nil
 	}
 	name := slices.Min(slices.Collect(maps.Keys(a.set)))
 	return e.connecting(tokenStart + tokenAttribute + name + "}-*")
