@@ -391,9 +391,31 @@ func TestRegistrationsAreCharged(t *testing.T) {
 // are done, or lost in a restart.
 func TestDelayedAreCharged(t *testing.T) {
 	t.Parallel()
-	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxBytes: 1 << 20}})
+	server, certified := clientCertificates(t)
+	leaf := certified("c")
+	leaf.ServerName = "127.0.0.1"
+	for name, config := range map[string]*tls.Config{"plain TCP": nil, "TLS, without direct writes": server} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := emulator.Start(t, emulator.Options{TLS: config, Limits: emulator.Limits{MaxBytes: 1 << 20}})
+			testDelayedAreCharged(t, s, func() *client {
+				c := dial(t, s, "c")
+				if config != nil {
+					c.conn = tls.Client(c.conn, leaf)
+				}
+				if ack := c.hello(); ack.ReasonCode != 0 {
+					t.Fatalf("CONNACK %#x", ack.ReasonCode)
+				}
+				c.subscribe(c.responseTopic(), 1)
+				return c
+			})
+		})
+	}
+}
+
+func testDelayedAreCharged(t *testing.T, s *emulator.Server, connect func() *client) {
 	long := strings.Repeat("k", 20_000)
-	c := connect(t, s, "c")
+	c := connect()
 	c.do("SET "+long+" "+long, "+OK")
 	limit := func(action emulator.Action, full func(puback string) bool) (n int) {
 		t.Helper()
@@ -425,7 +447,7 @@ func TestDelayedAreCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.FastForward(time.Hour)
-	c = connect(t, s, "c")
+	c = connect()
 	lost := s.State().Undelivered
 	replies := limit(emulator.Action{DelayReply: time.Hour}, func(string) bool { return s.State().Undelivered > lost })
 	if replies == 0 || replies > 50 {

@@ -362,14 +362,15 @@ const delayOverhead = 300
 
 // after schedules the function do: the broker calls it when the duration d has passed on the store's
 // clock, unless Restart or Reset is called first. If d is 0 or less, after calls do itself, before it returns.
-// Until then, size bytes count against the memory limit. If they exceed it, after schedules nothing and
-// returns false.
+// Until then, size bytes count against the memory limit, and half as many for the unused part of the outbox:
+// what was admitted must fit when many are due together. If they exceed the limit, after schedules nothing
+// and returns false.
 func (s *Server) after(d time.Duration, size int, do func()) bool {
 	if d <= 0 {
 		do()
 		return true
 	}
-	size += delayOverhead
+	size += size/2 + delayOverhead
 	if !s.broker.Reserve(size) {
 		return false
 	}
@@ -377,9 +378,8 @@ func (s *Server) after(d time.Duration, size int, do func()) bool {
 	var timer *broker.Timer
 	timer = s.broker.At(s.now().Add(d), func() {
 		delete(s.delayed, timer)
-		s.broker.Reserve(-size)
 		s.counts.Delayed--
-		do()
+		s.broker.Release(size, do)
 	})
 	s.delayed[timer] = size
 	return true

@@ -367,6 +367,11 @@ everything() {
 	step 'completions are current' scripts/completions.sh --check
 	# In a build for the race detector, package socket makes other system calls.
 	step 'go test of servers, without race detector' go test "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
+	if [ "$(uname -sm)" = 'Linux x86_64' ]; then
+		step 'go test for 32 bits' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -shuffle=on ./client ./format ./internal/{broker,disk,policy,redis,store,wire}
+	else
+		skip '32 bits' 'require Linux on amd64'
+	fi
 	if [ "$(uname)" = Linux ]; then
 		step 'attacks, short form' scripts/hostile.sh -short
 		step 'soak, short form' scripts/hostile.sh -soak 15s

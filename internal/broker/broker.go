@@ -125,6 +125,7 @@ type Broker struct {
 	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
 	changed    bool      // Unlock must call Options.Changed
+	releasing  bool      // Release is calling a function
 	readTime   time.Time // result of Now while packets are handled; zero = Now reads the clock
 	own        message   // the message that Publish or Send is sending, see takeOwn
 	ownInUse   bool

@@ -1,20 +1,23 @@
 package broker
 
+import "math/bits"
+
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
 // limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the
 // capacity of a buffer, the length of a string, and a fixed overhead for a structure, map or
 // goroutine.
 const (
-	connectionOverhead   = 12 << 10 // per client that has logged in, with the first read buffer
-	tlsOverhead          = 32 << 10 // per TLS connection, with the buffer for a record of 16 KiB
+	word                 = bits.UintSize / 8 // size of a pointer in bytes
+	connectionOverhead   = 12 << 10          // per client that has logged in, with the first read buffer
+	tlsOverhead          = 32 << 10          // per TLS connection, with the buffer for a record of 16 KiB
 	webSocketOverhead    = 12 << 10
-	sessionOverhead      = 650 // with the map of its subscriptions
-	subscriptionOverhead = 200
-	groupOverhead        = 300
+	sessionOverhead      = 82 * word // with the map of its subscriptions
+	subscriptionOverhead = 25 * word
+	groupOverhead        = 38 * word
 	receivedOverhead     = 11 // per identifier in session.received
-	timerOverhead        = 150
-	outgoingAliasCost    = 80 // per Topic Alias of the broker, in addition to its topic
-	incomingAliasCost    = 60 // per Topic Alias of the client, in addition to its topic
+	timerOverhead        = 19 * word
+	outgoingAliasCost    = 10 * word // per Topic Alias of the broker, in addition to its topic
+	incomingAliasCost    = 8 * word  // per Topic Alias of the client, in addition to its topic
 )
 
 // charge adds n bytes to the memory in use; n may be negative.
@@ -36,6 +39,15 @@ func (b *Broker) Reserve(bytes int) bool {
 		return false
 	}
 	return true
+}
+
+// Release releases memory that Reserve charged, and calls do. What do sends may use the whole reserve, because many
+// messages may be due at once for one client. Release requires the lock.
+func (b *Broker) Release(bytes int, do func()) {
+	b.charge(-bytes)
+	b.releasing = true
+	do()
+	b.releasing = false
 }
 
 // cost returns the estimated memory of a session without subscriptions and messages, in bytes.
@@ -143,6 +155,9 @@ func (c *Client) outstanding() int {
 // of a reserve: a quarter of the budget, at most maxReserve, divided equally among all connections. Clients within
 // their share may continue, so all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
+	if c.b.releasing {
+		return !c.b.affords(more - c.b.reserve())
+	}
 	return !c.b.affords(more) && bytes+more > c.b.reserve()/max(1, len(c.b.clients))
 }
 

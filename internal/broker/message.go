@@ -23,7 +23,7 @@ type message struct {
 }
 
 // messageOverhead is the estimated memory of a message besides its bytes.
-const messageOverhead = 200
+const messageOverhead = 25 * word
 
 func (m *message) cost() int {
 	return messageOverhead + len(m.topic) + len(m.props) + m.size()

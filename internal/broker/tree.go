@@ -73,7 +73,7 @@ func levels(topic string) int { return 1 + strings.Count(topic, "/") }
 
 // levelCost returns the estimated memory of the nodes of a topic or filter, in bytes: a node for each level,
 // and a map for each but the last.
-func levelCost(topic string) int { return 100 + 350*(levels(topic)-1) }
+func levelCost(topic string) int { return word * (13 + 44*(levels(topic)-1)) }
 
 // find returns the node of a topic or filter. If there is none, it returns a new node if create is
 // set, otherwise nil.

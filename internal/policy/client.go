@@ -371,8 +371,9 @@ func (c *Client) Memory() int {
 
 // The estimated memory of Principal.Attributes, whose texts are those of Policy.Attributes.
 const (
-	mapCost       = 350
-	attributeCost = 60
+	pointer       = int(unsafe.Sizeof(uintptr(0)))
+	mapCost       = 44 * pointer
+	attributeCost = 8 * pointer
 )
 
 // Allowed returns the entry that allows an action, or nil if none does.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"math/bits"
 	"sync/atomic"
 )
 
@@ -8,19 +9,20 @@ import (
 // requests, queued commands, subscriptions, watched keys, and unread replies and messages. The
 // charges are estimates, in bytes.
 const (
+	word           = bits.UintSize / 8 // size of a pointer
 	defaultMemory  = 1 << 30
-	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
-	freeInput      = 32 << 10 // memory for requests that is included in connectionCost
-	freeOutput     = 32 << 10 // memory for replies and messages that is included in connectionCost
-	nameCost       = 200      // per subscription, plus its name
-	patternCost    = 512      // per pattern, plus the memory of its tables
-	watchedCost    = 300      // per watched key, plus its name
-	keyWatchCost   = 24 << 10 // per subscription to a key of a remote store, because the backend watches the key
-	spanCost       = 16       // per argument of a request that is being read, plus its bytes
-	argCost        = 24       // per argument of a request that was read
-	queuedCost     = 60       // per queued command, plus its arguments
-	taskCost       = 8 << 10  // per running command of a pipeline, plus its arguments and keys
-	taskKeyCost    = 64       // per key of a running command of a pipeline
+	connectionCost = 64 << 10  // per connection, including freeInput and freeOutput
+	freeInput      = 32 << 10  // memory for requests that is included in connectionCost
+	freeOutput     = 32 << 10  // memory for replies and messages that is included in connectionCost
+	nameCost       = 25 * word // per subscription, plus its name
+	patternCost    = 64 * word // per pattern, plus the memory of its tables
+	watchedCost    = 38 * word // per watched key, plus its name
+	keyWatchCost   = 24 << 10  // per subscription to a key of a remote store, because the backend watches the key
+	spanCost       = 2 * word  // per argument of a request that is being read, plus its bytes
+	argCost        = 3 * word  // per argument of a request that was read
+	queuedCost     = 8 * word  // per queued command, plus its arguments
+	taskCost       = 8 << 10   // per running command of a pipeline, plus its arguments and keys
+	taskKeyCost    = 8 * word  // per key of a running command of a pipeline
 )
 
 var (

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/sscli/sscli/internal/shrinkmap"
@@ -46,11 +47,13 @@ type watcher struct {
 	ended    bool // the client has disconnected
 }
 
+const word = bits.UintSize / 8 // size of a pointer in bytes
+
 // watcherCost returns the estimated memory of a watcher without registrations, in bytes.
-func watcherCost(clientID string) int { return 310 + len(clientID) }
+func watcherCost(clientID string) int { return 39*word + len(clientID) }
 
 // registrationCost returns the estimated memory of a registration, in bytes.
-func registrationCost(key string) int { return 135 + len(key) }
+func registrationCost(key string) int { return 17*word + len(key) }
 
 // watch registers a client for a key. It returns false if Options.Reserve refuses the memory.
 func (s *Store) watch(clientID, key string) bool {
