@@ -178,6 +178,9 @@ func (c *conn) runAll() error {
 			c.s.log.Warn("closing a connection that speaks another protocol", "client", c.who.ID)
 			return err
 		case err != nil:
+			if err == errNotText {
+				c.s.log.Warn("closing a connection that speaks another protocol", "client", c.who.ID)
+			}
 			c.awaitPipeline()
 			c.mark = len(c.w)
 			c.fail(err)

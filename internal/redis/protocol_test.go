@@ -23,6 +23,7 @@ func TestProtocolTwin(t *testing.T) {
 		"\r\n", "\n", "  \r\n", "PING\r\n", "PING\n", "  PING  \r\n", "\tping\r\n", "ping\r\r\n", "PING a b c\r\n", "GET\r\n", "foo bar\r\n",
 		`SET x "a b"` + "\r\nGET x\r\n", `SET x 'a\'b'` + "\r\nGET x\r\n", `SET x "\x41\n\q\xZZ"` + "\r\nGET x\r\n", `SET x ""` + "\r\nGET x\r\n",
 		`SET x "abc` + "\r\n", `SET x 'abc` + "\r\n", `SET x "a"b` + "\r\n", `ECHO a"b"` + "\r\n", `ECHO a'b'` + "\r\n", `ECHO a\nb` + "\r\n", `ECHO 'a\nb'` + "\r\n",
+		"SET x \"a\x01\x1b\x7f\xff\"\r\nGET x\r\n", "SET x 'a\x01\\n\x7f'\r\nGET x\r\n", "SET x '\t\v\f\r'\r\nGET x\r\n",
 		"get a\tb\r\n", strings.Repeat("A", 70_000), strings.Repeat("A", 70_000) + "\r\n",
 
 		// Lengths.

@@ -248,18 +248,20 @@ func (r *requestReader) arguments() ([][]byte, error) {
 	return r.args[from:], nil
 }
 
-// errNotRedis means that the client speaks another protocol. The server closes the connection without a
-// reply, because the bytes may hide commands. For example, a malicious page or server can choose bytes that
+// These errors mean that the client speaks another protocol, errNotRedis without a reply. The server closes the
+// connection, because the bytes may hide commands. For example, a malicious page or server can choose bytes that
 // a browser or a TLS client then sends to this port.
 var errNotRedis = errors.New("the client speaks another protocol")
+
+const errNotText = protocolError("expected text: other bytes must be in quotes")
 
 // inline parses a request that is a line of words, which may be quoted, as typed into telnet.
 func (r *requestReader) inline() ([][]byte, error) {
 	rest := r.buf[r.begin:r.end]
 	i := bytes.IndexByte(rest, '\n')
 	switch {
-	case rest[0] > '~' || rest[0] != '\n' && isControl(rune(rest[0])), i > 0 && bytes.ContainsFunc(rest[:i], isControl):
-		return nil, errNotRedis
+	case rest[0] > '~' || rest[0] != '\n' && isControl(rest[0]):
+		return nil, errNotText // already without the rest of the line
 	case i < 0 && len(rest) > maxInline:
 		return nil, protocolError("too big inline request")
 	case i < 0:
@@ -273,8 +275,8 @@ func (r *requestReader) inline() ([][]byte, error) {
 	return words, err
 }
 
-// isControl reports whether a character is a control character that no line of words has.
-func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\r' || c == 0x7f }
+// isControl reports whether a character is a control character that no line of words has outside quotes.
+func isControl(c byte) bool { return c < ' ' && c != '\t' && c != '\r' || c == 0x7f }
 
 // splitWords splits a line into words as Redis does: between double quotes, \n \r \t \b \a \xHH
 // and \" are escapes as in C; between single quotes only \' is an escape.
@@ -290,8 +292,8 @@ func splitWords(line []byte) ([][]byte, error) {
 		word := []byte{}
 		for i < len(line) && !isSpace(line[i]) {
 			c := line[i]
-			if c == 0 {
-				return words, nil // as in Redis, a zero byte ends the line
+			if isControl(c) {
+				return nil, errNotText
 			}
 			if c != '"' && c != '\'' {
 				word = append(word, c)
@@ -340,4 +342,4 @@ func appendQuoted(dst, text []byte, quote byte) (_ []byte, n int, ok bool) {
 	return dst, len(text), false
 }
 
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }

@@ -63,6 +63,10 @@ func TestRequests(t *testing.T) {
 		{in: "set \"\" ''\r\n", want: `[["set" "" ""]]`},
 		{in: "set \"a\"b\r\n", err: "unbalanced quotes in request"},
 		{in: "set \"a\r\n", err: "unbalanced quotes in request"},
+		{in: "ping\x01\r\n", err: string(errNotText)},
+		{in: "ping a\x00\r\n", err: string(errNotText)},
+		{in: "\x16\x03\x01", err: string(errNotText)},
+		{in: "\xc3\xa9", err: string(errNotText)},
 		{in: "*x\r\n", err: "invalid multibulk length"},
 		{in: "*3000000000\r\n", err: "invalid multibulk length"},
 		{in: "*180000000\r\n", err: "invalid multibulk length"}, // longer than maxUnread even if all arguments are empty
