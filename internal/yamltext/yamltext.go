@@ -263,6 +263,22 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.source.Read(p)
 }
 
+// plainer has beginnings of errors of the library, and what is wrong in plain words.
+var plainer = [...][2]string{
+	{"could not find expected ':'", "expected a colon after a key"},
+	{"did not find expected key", "expected a key, indented like the keys above it"},
+	{"did not find expected '-'", "expected - and an item, indented like the items above it"},
+	{"did not find expected ',' or ']'", "expected a comma or, at the end of the list, ]"},
+	{"did not find expected ',' or '}'", "expected a comma or, at the end of the mapping, }"},
+	{"did not find expected node content", "expected a value: a bracket or brace has no counterpart"},
+	{"did not find expected <document start>", "expected --- before another document"},
+	{"mapping values are not allowed", "a colon in a value without quotes, or a wrong indentation"},
+	{"block sequence entries are not allowed", "a list must begin on a line below its key"},
+	{"found character that cannot start any token", "a tab in the indentation, or a value that must be quoted"},
+	{"found unknown escape character", `an unknown escape in double quotes: write \\ for a backslash`},
+	{"found unexpected end of stream", "quotes are not closed"},
+}
+
 // split returns the line of an error of the library, or 0 if it has none, and its text without the line and without
 // quoted text of the document.
 func split(err error) (line int, why string) {
@@ -273,6 +289,11 @@ func split(err error) (line int, why string) {
 		}
 	}
 	why, _, _ = strings.Cut(why, "\n")
+	for _, p := range plainer {
+		if strings.HasPrefix(why, p[0]) {
+			why = p[1]
+		}
+	}
 	why, _, _ = strings.Cut(why, " '")
 	return line, why
 }

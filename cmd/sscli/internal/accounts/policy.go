@@ -58,7 +58,7 @@ func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
-		one, err := policy.Parse(format.Path(name), text)
+		one, err := policy.Parse(format.Location(name, 0, 0), text)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
@@ -68,7 +68,7 @@ func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
 	if name := string(p.files.Attributes); name != "" {
 		text, err := files.ReadText(name)
 		if err == nil {
-			attributes, err = policy.ParseAttributes(format.Path(name), text)
+			attributes, err = policy.ParseAttributes(format.Location(name, 0, 0), text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--attributes: %w", err)

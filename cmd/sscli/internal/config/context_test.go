@@ -145,7 +145,7 @@ func TestResolveContextErrors(t *testing.T) {
 		{"-c bad", "", "context bad: url: a password in a URL is visible to others: use --password-file"},
 		{"-c proxy", "", "context proxy: proxy: a context holds no passwords: use SSCLI_PROXY"},
 		{"--config " + dangling, "", dangling + `: current: unknown context "gone"`},
-		{"--config " + broken, "", broken + ":1: not YAML: did not find expected node content"},
+		{"--config " + broken, "", broken + ":1: not YAML: expected a value: a bracket or brace has no counterpart"},
 		{"--config /no/such/file", "", "/no/such/file: no such file or directory"},
 		{"--username a --askpass --password-file f", "", "--askpass: together with --password-file: use only one of them"},
 		{"--askpass --sat-file f", "", "--sat-file: together with --askpass: expected a token, or a user name and password"},

@@ -113,7 +113,7 @@ func (c *checker) readFiles(ctx context.Context) error {
 		}
 		text, err := files.DecodeText([]byte(written))
 		if err != nil {
-			return fault.Usagef("%s: %w", format.Path(name), err)
+			return fault.Usagef("%s: %w", format.Location(name, 0, 0), err)
 		}
 		f, err := dataset.ReadDefinition(ctx, text)
 		if err != nil {

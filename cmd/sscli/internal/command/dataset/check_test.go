@@ -94,7 +94,7 @@ func TestReferences(t *testing.T) {
 	want := `b.yaml:3: no record of "pumps" has the field "serial"; the records have id, location
 b.yaml:6: no data set is called "pumps"; a key with an alias is only known by its alias: write $context(pump)
 a.yaml:6: no data set is called "pomp"; write $context(pump)
-c.yaml:1: not YAML: did not find expected node content
+c.yaml:1: not YAML: expected a value: a bracket or brace has no counterpart
 `
 	if diff := cmp.Diff(want, stdout); code != 1 || diff != "" || !strings.Contains(stderr, "1 data set in 3 files checked: 4 findings") {
 		t.Errorf("exit code %d (-want +got):\n%s%s", code, diff, stderr)

@@ -58,7 +58,7 @@ func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, err
 		}
 		decoded, err := files.DecodeText([]byte(text)) // a redirection of PowerShell writes UTF-16
 		if err != nil {
-			return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), err)}
+			return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Location(name, 0, 0), err)}
 		}
 		p, err := policy.Parse(name, decoded)
 		if err != nil {

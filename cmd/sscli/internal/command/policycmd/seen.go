@@ -55,7 +55,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 		}
 		decoded, err := files.DecodeText([]byte(text))
 		if err != nil {
-			return nil, fault.Usagef("%s: %w", format.Path(name), err)
+			return nil, fault.Usagef("%s: %w", format.Location(name, 0, 0), err)
 		}
 		n := 0
 		t := trace{seen: s, open: make(map[string][]*attempt)}
@@ -80,7 +80,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 				}
 			}
 			if err != nil {
-				return nil, fault.Usagef("%s:%d: %w", format.Path(name), n, err)
+				return nil, fault.Usagef("%s: %w", format.Location(name, n, 0), err)
 			}
 		}
 		t.end()

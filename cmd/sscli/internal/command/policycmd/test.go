@@ -97,7 +97,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 		return s, &fault.UsageError{Err: err}
 	}
 	wrong := func(line int, message string, args ...any) error {
-		return &fault.UsageError{Err: fmt.Errorf("%s:%d: %s", format.Path(name), max(line, 1), fmt.Sprintf(message, args...))}
+		return &fault.UsageError{Err: fmt.Errorf("%s: %s", format.Location(name, max(line, 1), 0), fmt.Sprintf(message, args...))}
 	}
 	s.file = name
 	docs, err := yamltext.Parse(ctx, []byte(source))
