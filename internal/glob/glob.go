@@ -186,6 +186,9 @@ func (p *Pattern) Match(text []byte) bool {
 		return false
 	}
 	text = text[len(p.prefix):]
+	if len(p.stars) == 1 {
+		return p.matchShort(text)
+	}
 	var short [4]uint64
 	states := p.start(short[:0], p.fixed)
 	toTheEnd := has(p.stars, p.last) // the pattern ends with a star
@@ -193,22 +196,41 @@ func (p *Pattern) Match(text []byte) bool {
 		if toTheEnd && has(states, p.last) {
 			return true
 		}
-		c, size := rune(text[0]), 1
-		if c >= utf8.RuneSelf && !p.Bytes {
-			c, size = utf8.DecodeRune(text)
-		}
+		row, size := p.row(text)
 		text = text[size:]
-		var row []uint64
-		if int(c) < len(p.low) {
-			row = p.rows[p.low[c]]
-		} else {
-			row = p.rows[p.rangeOf(c)]
-		}
 		if !p.step(states, row) {
 			return false
 		}
 	}
 	return p.accepts(states)
+}
+
+// matchShort is Match, after the prefix, for a pattern whose states fit in one word. It does the same as start, step and
+// accepts, in half the time.
+func (p *Pattern) matchShort(text []byte) bool {
+	stars, skips, last := p.stars[0], p.skips[0], uint64(1)<<p.last
+	states := uint64(1) << p.fixed
+	states |= states & skips << 1
+	for len(text) > 0 && states&stars&last == 0 {
+		row, size := p.row(text)
+		text = text[size:]
+		arrived := states & row[0] << 1
+		if states = arrived | arrived&skips<<1 | states&stars; states == 0 {
+			return false
+		}
+	}
+	return states&(last|last>>1&skips) != 0
+}
+
+// row returns the row of the first character of text, and the character's size.
+func (p *Pattern) row(text []byte) (row []uint64, size int) {
+	c, size := rune(text[0]), 1
+	if c >= utf8.RuneSelf && !p.Bytes {
+		if c, size = utf8.DecodeRune(text); int(c) >= len(p.low) {
+			return p.rows[p.rangeOf(c)], size
+		}
+	}
+	return p.rows[p.low[c]], size
 }
 
 // start appends the states in which the first n elements have matched.

@@ -138,7 +138,8 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 	if flags&classKeyspace != 0 {
 		s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
-		s.publish(from, s.channel, []byte(name), key)
+		s.eventName = append(s.eventName[:0], name...)
+		s.publish(from, s.channel, s.eventName, key)
 		if long {
 			s.channel = nil
 		}

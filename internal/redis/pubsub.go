@@ -39,9 +39,9 @@ func (k kind) word(word string) string { return [kinds]string{"", "p", "s"}[k] +
 type hub struct {
 	rosters [kinds]roster
 
-	watching         map[string]*watchCalls // by key
-	sequence         int64                  // sequence number of the latest subscription
-	message, channel []byte                 // reused buffers
+	watching                    map[string]*watchCalls // by key
+	sequence                    int64                  // sequence number of the latest subscription
+	message, channel, eventName []byte                 // reused buffers
 }
 
 // watchCalls counts the running calls to watchAndSubscribe for one key.
