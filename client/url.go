@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -119,7 +120,8 @@ func checkPort(port string) error {
 //	AIO_MQTT_CLIENT_ID                          the beginning of ClientID; its end is random
 //
 // An empty variable counts as not set. The files of the password, of the token, and of the client certificate
-// and its key are read whenever the session connects. The error is an *[InvalidError] that names the variable.
+// and its key are read whenever the session connects. Damaged certificates in AIO_TLS_CA_FILE are skipped, which
+// [slog.Warn] says. The error is an *[InvalidError] that names the variable.
 func FromEnv() (Options, error) {
 	o := Options{Username: os.Getenv("AIO_MQTT_USERNAME"), TokenFile: os.Getenv("AIO_SAT_FILE")}
 	host := os.Getenv("AIO_BROKER_HOSTNAME")
@@ -175,7 +177,7 @@ func FromEnv() (Options, error) {
 func tlsFromEnv(c *tls.Config) error {
 	if file := os.Getenv("AIO_TLS_CA_FILE"); file != "" {
 		var err error
-		if c.RootCAs, err = pemfile.ReadPool(file); err != nil {
+		if c.RootCAs, err = pemfile.ReadPool(file, func(message, _ string) { slog.Warn(message) }); err != nil {
 			return fmt.Errorf("AIO_TLS_CA_FILE: %w", err)
 		}
 	}

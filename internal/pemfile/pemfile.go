@@ -3,6 +3,7 @@
 package pemfile
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,7 +22,7 @@ import (
 func ReadCertificates(text []byte) (tls.Certificate, error) {
 	var cert tls.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
+		if block.Type != certificateType {
 			continue
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
@@ -39,18 +40,38 @@ func ReadCertificates(text []byte) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// ReadPool reads the CA certificates in a PEM file.
-func ReadPool(name string) (*x509.CertPool, error) {
-	pem, err := files.ReadText(name)
+// ReadPool reads the CA certificates in a PEM file. It skips those that are damaged, and calls warn once if there are any.
+// hint is empty.
+func ReadPool(name string, warn func(message, hint string)) (*x509.CertPool, error) {
+	text, err := files.ReadText(name)
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
+	pool, good := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != certificateType {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			pool.AddCert(c)
+			good++
+		}
+	}
+	damaged := bytes.Count(text, []byte("-----BEGIN "+certificateType+"-----")) - good
+	switch {
+	case good == 0 && damaged == 0:
 		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	case good == 0:
+		return nil, fmt.Errorf("%s: all certificates (%d) are damaged", name, damaged)
+	case damaged == 1:
+		warn(name+": 1 damaged certificate is skipped", "")
+	case damaged > 1:
+		warn(fmt.Sprintf("%s: %d damaged certificates are skipped", name, damaged), "")
 	}
 	return pool, nil
 }
+
+const certificateType = "CERTIFICATE" // of a block in PEM
 
 // Errors of ReadKey.
 var (

@@ -1,10 +1,16 @@
 package pemfile
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +50,46 @@ func opensslKeys(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+// TestReadPool: damaged certificates are counted and said once, and a file without a good one is refused.
+func TestReadPool(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	good, short := encode("CERTIFICATE", der), encode("CERTIFICATE", der[:100])
+	letters := strings.Replace(good, "MI", "!!", 1)
+	name := filepath.Join(t.TempDir(), "ca.pem")
+	for _, row := range []struct{ text, warning, err string }{
+		{good + "text\n" + good, "", ""},
+		{good + encode("PRIVATE KEY", der), "", ""},
+		{short + good, "1 damaged certificate is skipped", ""},
+		{good + letters + short, "2 damaged certificates are skipped", ""},
+		{good + strings.TrimSuffix(good, "-----END CERTIFICATE-----\n"), "1 damaged certificate is skipped", ""},
+		{letters + short, "", "all certificates (2) are damaged"},
+		{"text", "", "holds no certificate in PEM"},
+	} {
+		if err := os.WriteFile(name, []byte(row.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		pool, err := ReadPool(name, func(message, _ string) { warnings = append(warnings, message) })
+		if got := strings.Join(warnings, "; "); row.warning == "" && got != "" || row.warning != "" && got != name+": "+row.warning {
+			t.Errorf("%.300s: %q, want %q", row.text, got, row.warning)
+		}
+		if row.err == "" && (err != nil || pool == nil) || row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)) {
+			t.Errorf("%.300s: %v, want %q", row.text, err, row.err)
+		}
+	}
 }
 
 // TestReadKey reads keys written by OpenSSL.

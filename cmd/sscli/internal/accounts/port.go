@@ -13,8 +13,9 @@ import (
 // Port holds the values of the flags --tls-cert, --tls-key and --tls-client-ca: PEM files for TLS on a port.
 type Port struct{ Cert, Key, ClientCA config.Text }
 
-// TLS returns the TLS configuration of the port, or nil for plain TCP.
-func (p Port) TLS() (*tls.Config, error) {
+// TLS returns the TLS configuration of the port, or nil for plain TCP. warn is called for damaged certificates in
+// ClientCA, which are skipped.
+func (p Port) TLS(warn func(message, hint string)) (*tls.Config, error) {
 	switch {
 	case (p.Cert == "") != (p.Key == ""):
 		return nil, fault.Usagef("--tls-cert and --tls-key must be used together")
@@ -27,7 +28,7 @@ func (p Port) TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
 	}
-	c, err := certs.ServerTLS(pair, string(p.ClientCA))
+	c, err := certs.ServerTLS(pair, string(p.ClientCA), warn)
 	if err != nil {
 		return nil, fault.Usagef("--tls-client-ca: %w", err)
 	}

@@ -147,7 +147,7 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	if s.TLS && s.Insecure {
 		a.Warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")
 	}
-	if o.TLS, err = certs.TLSConfig(s); err != nil {
+	if o.TLS, err = certs.TLSConfig(s, a.Warn); err != nil {
 		return o, nil, err
 	}
 	var closeTrace func() error

@@ -2,7 +2,7 @@
 //
 // [TLSConfig] returns the TLS configuration for the configured broker; nil without TLS:
 //
-//	config, err := certs.TLSConfig(settings)
+//	config, err := certs.TLSConfig(settings, app.Warn)
 //
 // A server reads its files with [ReadPair] and [ServerTLS], or lets [SelfSigned] create them:
 //

@@ -22,13 +22,13 @@ func ReadPair(certFile, keyFile string) (tls.Certificate, error) {
 
 // ServerTLS returns the TLS configuration for a server with this certificate. clientCA names a PEM file
 // with CA certificates. If clientCA is not empty, clients must have a certificate from one of these
-// CAs. The error is about clientCA.
-func ServerTLS(pair tls.Certificate, clientCA string) (*tls.Config, error) {
+// CAs. The error is about clientCA. warn is called for its damaged certificates, which are skipped.
+func ServerTLS(pair tls.Certificate, clientCA string, warn func(message, hint string)) (*tls.Config, error) {
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if clientCA == "" {
 		return c, nil
 	}
-	pool, err := pemfile.ReadPool(clientCA)
+	pool, err := pemfile.ReadPool(clientCA, warn)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
 // It reads the files that the settings name, and the client certificate again for each connection. The
-// error is a *config.Error.
-func TLSConfig(s config.Settings) (c *tls.Config, err error) {
+// error is a *config.Error. warn is called for damaged certificates that are skipped.
+func TLSConfig(s config.Settings, warn func(message, hint string)) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	}
 	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.ServerName, host), InsecureSkipVerify: s.Insecure}
 	if s.CAFile != "" {
-		if c.RootCAs, err = pemfile.ReadPool(s.CAFile); err != nil {
+		if c.RootCAs, err = pemfile.ReadPool(s.CAFile, warn); err != nil {
 			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
 		}
 	}

@@ -41,7 +41,7 @@ func TestUTF16(t *testing.T) {
 	s := config.Settings{
 		TLS: true, Address: "localhost:8883", CAFile: file("ca.crt"), CertFile: file("client.crt"), KeyFile: file("client.key"),
 	}
-	c, err := TLSConfig(s)
+	c, err := TLSConfig(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRotatedCertificate(t *testing.T) {
 	sent := make(chan *x509.Certificate, 1)
 	store := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert,
 		VerifyConnection: func(state tls.ConnectionState) error { sent <- state.PeerCertificates[0]; return nil }}})
-	c, err := TLSConfig(config.Settings{TLS: true, Address: "localhost:8883", CAFile: path("ca.crt"), CertFile: path("client.crt"), KeyFile: path("client.key")})
+	c, err := TLSConfig(config.Settings{TLS: true, Address: "localhost:8883", CAFile: path("ca.crt"), CertFile: path("client.crt"), KeyFile: path("client.key")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestServerName(t *testing.T) {
 		"n":       {Address: "[fe80::1%eth0]:8883", ServerName: "n"},
 	} {
 		s.TLS = true
-		if c, err := TLSConfig(s); err != nil || c.ServerName != want {
+		if c, err := TLSConfig(s, nil); err != nil || c.ServerName != want {
 			t.Errorf("%s: %v, %v, want %s", s.Address, c.ServerName, err, want)
 		}
 	}

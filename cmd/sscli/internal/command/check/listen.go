@@ -43,7 +43,7 @@ func (f *listenFlags) bind(fs *pflag.FlagSet) {
 }
 
 // open listens. The handler may be used from the address, and by the users, that the flags allow.
-func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, server *http.Server, err error) {
+func (f listenFlags) open(handler http.Handler, warn func(message, hint string)) (ln net.Listener, url string, server *http.Server, err error) {
 	loopback, err := config.IsLoopback(string(f.listen))
 	if err != nil {
 		return nil, "", nil, fault.Usagef("--listen: %w", err)
@@ -62,7 +62,7 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 	case loopback:
 		handler = httpport.SameHost(handler)
 	}
-	tlsConfig, err := f.port.TLS()
+	tlsConfig, err := f.port.TLS(warn)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -160,7 +160,7 @@ func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
 	if err := a.NeverWait(); err != nil {
 		return err
 	}
-	ln, url, server, err := f.open(m)
+	ln, url, server, err := f.open(m, a.Warn)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	}
 	a.Signals.Arm()
 	o := client.Options{}
-	if o.TLS, err = certs.TLSConfig(s); err != nil {
+	if o.TLS, err = certs.TLSConfig(s, a.Warn); err != nil {
 		return err
 	}
 	dir, err := newDirectory()

@@ -95,7 +95,7 @@ loopback requires --users, --tls-client-ca or --redis-insecure.`,
 
 // prepare checks the flags. It returns the address to listen on, the options of the server, and the
 // TLS configuration, which is nil for plain TCP. command reports whether the user gave a CMD.
-func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
+func (f flags) prepare(command bool, warn func(message, hint string)) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
 	listen = cmp.Or(string(f.listen), "127.0.0.1:6379")
 	if f.listen == "" && command {
 		listen = "127.0.0.1:0"
@@ -113,7 +113,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 			return user, time.Time{}, users.Check(user, password)
 		}
 	}
-	if tlsConfig, err = f.port.TLS(); err != nil {
+	if tlsConfig, err = f.port.TLS(warn); err != nil {
 		return listen, o, nil, err
 	}
 	if f.port.ClientCA != "" {
@@ -128,7 +128,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 }
 
 func run(ctx context.Context, a *app.App, f flags, command []string) (err error) {
-	listen, o, tlsConfig, err := f.prepare(len(command) > 0)
+	listen, o, tlsConfig, err := f.prepare(len(command) > 0, a.Warn)
 	if err != nil {
 		return err
 	}

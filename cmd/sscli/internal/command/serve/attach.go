@@ -80,7 +80,7 @@ func checkListen(fs *pflag.FlagSet) error {
 }
 
 func attach(ctx context.Context, a *app.App, f serveFlags) error {
-	served, err := f.options(ctx)
+	served, err := f.options(ctx, a.Warn)
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Lookup("standby").NoOptDefVal = "10s"
 }
 
-func (f serveFlags) options(ctx context.Context) (emulator.Options, error) {
+func (f serveFlags) options(ctx context.Context, warn func(message, hint string)) (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(uint64(f.maxPacket), math.MaxUint32))},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
@@ -212,7 +212,7 @@ func (f serveFlags) options(ctx context.Context) (emulator.Options, error) {
 	if err := f.limits.apply(&o); err != nil {
 		return o, err
 	}
-	if err := f.certificates(ctx, &o); err != nil {
+	if err := f.certificates(ctx, &o, warn); err != nil {
 		return o, err
 	}
 	if err := f.login.Apply(&o, f.sat.Audience != ""); err != nil {
@@ -232,7 +232,7 @@ func (f serveFlags) hasLogin() bool {
 
 // certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
 // certificates.
-func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error {
+func (f serveFlags) certificates(ctx context.Context, o *emulator.Options, warn func(message, hint string)) error {
 	if len(f.selfSignedNames) > 0 && f.selfSigned == "" {
 		return fault.Usagef("--self-signed-names without --self-signed: the names are for its certificate")
 	}
@@ -259,7 +259,7 @@ func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error
 	default:
 		return nil
 	}
-	if o.TLS, err = certs.ServerTLS(pair, string(f.clientCA)); err != nil {
+	if o.TLS, err = certs.ServerTLS(pair, string(f.clientCA), warn); err != nil {
 		return fault.Usagef("--listen-client-ca: %w", err)
 	}
 	return nil
@@ -270,7 +270,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if err := f.sat.Check(f.login.Tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
 	}
-	o, err := f.options(ctx)
+	o, err := f.options(ctx, a.Warn)
 	if err != nil {
 		return err
 	}
