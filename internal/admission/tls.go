@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -15,19 +16,23 @@ const maxHandshake = 32 << 10
 
 var errHandshake = errors.New("the TLS handshake is longer than 32 KiB")
 
-// ListenTLS returns a listener like [tls.NewListener], but limits how much a client may send before [Handshake] returns.
+// ListenTLS returns a listener like [tls.NewListener], but limits how much a client may send before [Handshake] returns,
+// and how many CPUs work on handshakes.
 func ListenTLS(inner net.Listener, config *tls.Config) net.Listener {
-	return tls.NewListener(limitedListener{inner}, config)
+	return tls.NewListener(limitedListener{inner, make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}, config)
 }
 
-type limitedListener struct{ net.Listener }
+type limitedListener struct {
+	net.Listener
+	turns chan struct{} // holds a value for each handshake that a CPU works on; capacity: half the CPUs
+}
 
 func (l limitedListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: nc}
+	c := &limitedConn{Conn: nc, turns: l.turns}
 	c.left.Store(maxHandshake)
 	return c, nil
 }
@@ -35,10 +40,16 @@ func (l limitedListener) Accept() (net.Conn, error) {
 // A limitedConn is the connection below TLS.
 type limitedConn struct {
 	net.Conn
-	left atomic.Int64 // how many more bytes may be read
+	left   atomic.Int64 // how many more bytes may be read
+	turns  chan struct{}
+	inTurn bool // Handshake has a turn; only for its goroutine
 }
 
 func (c *limitedConn) Read(p []byte) (int, error) {
+	if c.inTurn { // others work while this handshake waits for the client
+		<-c.turns
+		defer func() { c.turns <- struct{}{} }()
+	}
 	n, err := c.Conn.Read(p)
 	if c.left.Add(-int64(n)) < 0 {
 		return 0, errHandshake
@@ -55,14 +66,23 @@ func (c *limitedConn) CloseWrite() error {
 }
 
 // Handshake completes the TLS handshake of a connection of [ListenTLS], after which the client may send any number of
-// bytes. For other connections it does nothing.
+// bytes. It waits for its turn: a crowd of handshakes would otherwise keep all CPUs from other clients. For other
+// connections it does nothing.
 func Handshake(ctx context.Context, nc net.Conn) error {
 	conn, ok := nc.(*tls.Conn)
 	if !ok {
 		return nil
 	}
+	c, ok := conn.NetConn().(*limitedConn)
+	if !ok {
+		return conn.HandshakeContext(ctx)
+	}
+	c.turns <- struct{}{}
+	c.inTurn = true
 	err := conn.HandshakeContext(ctx)
-	if c, ok := conn.NetConn().(*limitedConn); ok && err == nil {
+	c.inTurn = false
+	<-c.turns
+	if err == nil {
 		c.left.Store(math.MaxInt64)
 	}
 	return err

@@ -11,6 +11,8 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sscli/sscli/internal/admission"
@@ -189,5 +191,62 @@ func TestCertificateMemory(t *testing.T) {
 func fill(list []string, text string) {
 	for i := range list {
 		list[i] = text
+	}
+}
+
+// TestHandshakeTurns: at most half of the CPUs work on handshakes, and those that wait for their clients hold up no other.
+func TestHandshakeTurns(t *testing.T) {
+	key := newKey(t)
+	var working, most atomic.Int64
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate(t, key, nil)}, PrivateKey: key}}}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if n := working.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		for range 1000 { // as a signature that takes long
+			runtime.Gosched()
+		}
+		working.Add(-1)
+		return nil, nil
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln = admission.ListenTLS(ln, config)
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = admission.Handshake(context.Background(), nc) }()
+		}
+	}()
+	for range 50 { // half a record
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte{22, 3, 1, 2, 0, 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			c, err := tls.Dial("tcp", ln.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		})
+	}
+	all.Wait()
+	if limit := int64(max(1, runtime.GOMAXPROCS(0)/2)); most.Load() > limit {
+		t.Errorf("%d handshakes worked at the same time, expected at most %d", most.Load(), limit)
 	}
 }

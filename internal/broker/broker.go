@@ -97,8 +97,8 @@ type Broker struct {
 
 	longDelivery sync.Mutex // held while many retained messages are sent; locked before mu
 
-	line    line         // see Line; locked before mu
-	waiting atomic.Int32 // goroutines that wait in Lock
+	line    admission.Line // see Line; locked before mu
+	waiting atomic.Int32   // goroutines that wait in Lock
 
 	mu         sync.Mutex
 	inLine     bool                  // the goroutine that has locked mu has locked line too

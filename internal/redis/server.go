@@ -26,7 +26,8 @@ type Options struct {
 	// soon, however many want one. Nil: 2 ms.
 	Hold func() time.Duration
 	// Line, unless nil, is locked by a connection with many requests before it parses them and before the Local,
-	// and by one that has kept the Local locked for as long as Hold allows and has more to do.
+	// and by one that has kept the Local locked for as long as Hold allows and has more to do. Nil: with a Local, the
+	// server's own.
 	Line sync.Locker
 	// Crowded reports whether others wait for the Local who want little. A command that is much work then stands
 	// in line first. Called with the Local locked. Nil: there is no line.
@@ -157,6 +158,9 @@ func New(opts Options) (*Server, error) {
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)
+	if s.local != nil && opts.Line == nil {
+		s.opts.Line = new(admission.Line)
+	}
 	if s.local == nil {
 		s.rosters[ofChannels].watchCost = keyWatchCost
 	}

@@ -1,4 +1,4 @@
-package broker
+package admission
 
 import (
 	"runtime"
@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A line is a lock for goroutines with much work, see [Broker.Line]. They get it in their order, mostly without
+// A Line is a lock for goroutines with much work. They get it in their order, mostly without
 // another goroutine running in between. So once maxChain has passed, the next one lets others run first.
 //
 // The line also keeps processors idle. Go looks for sockets that have become readable when a processor has nothing
 // to run, and otherwise only every 10 ms, for at most 128 sockets at a time. If all processors worked for the
 // crowd, a client that wants little would wait until Go has noticed all sockets that became readable before its own.
-type line struct {
+type Line struct {
 	mu     sync.Mutex
 	rested time.Time // when a goroutine in line last let others run; guarded by mu
 }
@@ -20,7 +20,8 @@ type line struct {
 // maxChain bounds the time for which work in line delays goroutines that are ready to run.
 const maxChain = 500 * time.Microsecond
 
-func (l *line) Lock() {
+// Lock waits for the caller's turn.
+func (l *Line) Lock() {
 	l.mu.Lock()
 	if now := time.Now(); now.Sub(l.rested) > maxChain {
 		runtime.Gosched()
@@ -28,4 +29,5 @@ func (l *line) Lock() {
 	}
 }
 
-func (l *line) Unlock() { l.mu.Unlock() }
+// Unlock ends the caller's turn.
+func (l *Line) Unlock() { l.mu.Unlock() }
