@@ -228,6 +228,12 @@ func (c *Client) chargeAlias(n int) {
 
 // dischargeAll reverses all charges for the connection.
 func (c *Client) dischargeAll() {
+	if c.closed { // nobody writes the rest of the outbox
+		for _, p := range append(c.parts, part{bytes: c.out}) {
+			c.free(p.bytes)
+		}
+		c.parts, c.out = nil, nil
+	}
 	c.b.charge(-c.charged - c.buffered - c.aliased - c.overhead)
 	c.charged, c.queued, c.buffered, c.aliased, c.overhead = 0, 0, 0, 0, 0
 }

@@ -107,7 +107,7 @@ func (c *Client) ensureRoom(size int) bool {
 	connack := append(make([]byte, 0, c.connack), outbox[0].bytes[:c.connack]...)
 	for _, p := range outbox {
 		c.queued -= len(p.bytes)
-		c.chargeBuffers(-cap(p.bytes))
+		c.free(p.bytes)
 	}
 	c.queued += c.connack
 	c.chargeBuffers(c.connack)
@@ -161,7 +161,8 @@ func (c *Client) takeOutbox() {
 	}
 }
 
-// After buffers are written, some are kept and reused as outboxes of any client.
+// After buffers are written or dropped, some are kept and reused as outboxes of any client. Otherwise clients that are
+// disconnected because they do not read, and those that take their place, would leave garbage faster than it is collected.
 const (
 	maxSpare  = 2 * block // maximum capacity of a buffer that is kept, in bytes
 	maxSpares = 32        // maximum number of buffers that are kept
@@ -186,11 +187,16 @@ func (c *Client) endWrite() {
 		}
 	}
 	c.queued = max(0, c.queued-len(c.writing)) // disconnect does not count DISCONNECT in queued
-	c.chargeBuffers(-cap(c.writing))
-	if b := c.b; cap(c.writing) <= maxSpare && len(b.spares) < maxSpares {
-		b.spares = append(b.spares, c.writing[:0])
-	}
+	c.free(c.writing)
 	c.writing, c.unwritten = nil, nil
+}
+
+// free releases a buffer of the outbox.
+func (c *Client) free(buffer []byte) {
+	c.chargeBuffers(-cap(buffer))
+	if b := c.b; cap(buffer) > 0 && cap(buffer) <= maxSpare && len(b.spares) < maxSpares {
+		b.spares = append(b.spares, buffer[:0])
+	}
 }
 
 func (c *Client) callWriter() {
