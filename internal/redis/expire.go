@@ -84,7 +84,11 @@ func runExpire(unit timeUnit) func(*conn, [][]byte) error {
 		if wrong {
 			return wrongExpiry(lowerWord(args[0]))
 		}
-		old, err := c.lookup(args[1])
+		look := c.lookup
+		if o.gt || o.lt { // the reply shows whether a guess of the expiry is right
+			look = c.lookupShown
+		}
+		old, err := look(args[1])
 		switch {
 		case err != nil:
 			return err
