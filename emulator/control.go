@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/sscli/sscli/internal/broker"
@@ -295,6 +296,31 @@ func (s *Server) Get(key string) (Entry, bool) {
 		return Entry{}, false
 	}
 	return newEntry(e), true
+}
+
+// All returns all keys in byte order, with their state. Keys that are set during the iteration may be missing. The server
+// is not locked while the loop runs.
+func (s *Server) All() iter.Seq2[string, Entry] {
+	return func(yield func(string, Entry) bool) {
+		for start := []byte(nil); ; {
+			key, e, found := s.next(start)
+			if !found || !yield(key, e) {
+				return
+			}
+			start = append([]byte(key), 0)
+		}
+	}
+}
+
+// next returns the first key that is not before start.
+func (s *Server) next(start []byte) (key string, e Entry, found bool) {
+	defer s.awaitCommit()
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	for first := range s.store.From(start) {
+		return string(first.Key()), newEntry(first), true
+	}
+	return "", Entry{}, false
 }
 
 // Keys returns all keys in byte order.

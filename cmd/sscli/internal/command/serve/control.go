@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -23,7 +23,10 @@ import (
 
 // A control is the control port (--control) of one store: tests in any language steer the emulator by HTTP, as Go tests
 // do with package emulator. docs/testing-applications.md describes it.
-type control struct{ server *emulator.Server }
+type control struct {
+	server *emulator.Server
+	large  *sync.Mutex // held by a snapshot or a load: each may take much memory
+}
 
 // The limits of the control port.
 const (
@@ -122,17 +125,18 @@ func answer(w http.ResponseWriter, value any) {
 func refuse(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusBadRequest) }
 
 // readBody returns the body of a request of a type, of at most limit bytes.
-func readBody(w http.ResponseWriter, r *http.Request, kind string, limit int64) ([]byte, bool) {
+func readBody(w http.ResponseWriter, r *http.Request, kind string, limit int64) (string, bool) {
 	if got, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(got) != kind {
 		http.Error(w, "expected Content-Type: "+kind, http.StatusUnsupportedMediaType)
-		return nil, false
+		return "", false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
+	var body strings.Builder
+	body.Grow(int(max(0, min(r.ContentLength, limit)))) // without garbage
+	if _, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		refuse(w, fmt.Errorf("body: %w", err))
-		return nil, false
+		return "", false
 	}
-	return body, true
+	return body.String(), true
 }
 
 // read parses the body of a request. An error names the field of the body.
@@ -141,7 +145,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	if !ok {
 		return false
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(strings.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -221,12 +225,15 @@ func (c *control) expire(b expiry) (any, error) {
 
 // snapshot writes the keys as sscli export does.
 func (c *control) snapshot(w http.ResponseWriter, _ *http.Request) {
+	c.large.Lock()
+	defer c.large.Unlock()
 	w.Header().Set("Content-Type", linesType)
 	out, err := format.New(w, format.Options{Output: "json"})
-	for _, key := range c.server.Keys() {
-		if e, found := c.server.Get(key); found && err == nil {
-			err = out.Queue(format.Get{Key: key, Found: true, Value: e.Value, Version: e.Version, Many: true})
+	for key, e := range c.server.All() {
+		if err != nil {
+			return
 		}
+		err = out.Queue(format.Get{Key: key, Found: true, Value: e.Value, Version: e.Version, Many: true})
 	}
 	if err == nil {
 		_ = out.Flush() // an error means that the client went away
@@ -237,11 +244,13 @@ const linesType = "application/x-ndjson"
 
 // load sets the keys of lines in the form of sscli export, or of another one that sscli apply reads from standard input.
 func (c *control) load(w http.ResponseWriter, r *http.Request) {
+	c.large.Lock()
+	defer c.large.Unlock()
 	body, ok := readBody(w, r, linesType, maxLoad)
 	if !ok {
 		return
 	}
-	seeds, err := seedsOf(r.Context(), []string{"-"}, func(context.Context) (string, error) { return string(body), nil })
+	seeds, err := seedsOf(r.Context(), []string{"-"}, func(context.Context) (string, error) { return body, nil })
 	if err == nil {
 		err = c.server.Load(seeds)
 	}

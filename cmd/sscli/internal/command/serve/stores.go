@@ -23,6 +23,8 @@ type stores struct {
 	web    *http.Server // nil = there is no port
 	served chan error
 
+	large sync.Mutex // see control
+
 	mu   sync.Mutex
 	more map[string]*control // by name
 }
@@ -35,7 +37,8 @@ const maxStores = 100 // in addition to the first
 // startControl serves the control port on an address, unless it is empty, until Close is called. anybody is set if
 // clients of other machines need no login.
 func startControl(server *emulator.Server, address string, anybody bool, open openStore) (url string, s *stores, err error) {
-	s = &stores{first: &control{server}, open: open, more: make(map[string]*control)}
+	s = &stores{open: open, more: make(map[string]*control)}
+	s.first = &control{server, &s.large}
 	if address == "" {
 		return "", s, nil
 	}
@@ -142,7 +145,7 @@ func (s *stores) add(b newStore, host string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.more[b.Name] = &control{server}
+	s.more[b.Name] = &control{server, &s.large}
 	return listing(b.Name, server, host), nil
 }
 
