@@ -4,7 +4,7 @@
 # server, the slowest PING or GET of a client outside the attack, the same on an idle server, which
 # shows how busy the machine is, and what the attacker got.
 #
-#	scripts/hostile.sh                 about ten minutes, on an otherwise idle machine
+#	scripts/hostile.sh                 about fifteen minutes, on an otherwise idle machine
 #	scripts/hostile.sh -full           attacks on memory also with --limit memory=256MiB, and without a limit
 #	scripts/hostile.sh -short          a tenth of each load, about a minute; also on a busy machine
 #	scripts/hostile.sh -only SCAN      the attacks with this word in their name

@@ -96,3 +96,49 @@ func TestOutboxNeverEmpty(t *testing.T) {
 		t.Errorf("%d packets wait in an empty outbox", c.waiting)
 	}
 }
+
+// TestBlocksAreUsedAgain: the blocks of a client that is disconnected because it does not read, or that is cut, serve
+// others. Nobody else writes them, and nothing stays charged.
+func TestBlocksAreUsedAgain(t *testing.T) {
+	for name, end := range map[string]func(*Client){
+		"disconnected": func(c *Client) {
+			c.b.opts.OutboxBytes = 1
+			if c.ensureRoom(1) {
+				t.Error("there is room")
+			}
+			c.chargeBuffers(-c.charged) // of DISCONNECT
+		},
+		"cut": func(c *Client) {
+			c.Cut()
+			c.dischargeAll()
+		},
+	} {
+		b := New(Options{})
+		b.Lock()
+		before := b.kept.Load()
+		c := writingClient(t, b)
+		m := message{topic: "t", payload: make([]byte, 100<<10)}
+		for range 2 * maxSpares {
+			c.appendPublish(&delivery{msg: &m}, 0, false)
+		}
+		c.takeOutbox() // is being written
+		end(c)
+		if len(b.spares) != maxSpares {
+			t.Errorf("%s: %d blocks can be used again", name, len(b.spares))
+		}
+		for _, spare := range b.spares {
+			if spare = spare[:1]; &spare[0] == &c.writing[0] || len(c.out) > 0 && &spare[0] == &c.out[0] {
+				t.Errorf("%s: a block that is still to be written", name)
+			}
+		}
+		c.endWrite()
+		if s := b.sessions["c"]; s != nil {
+			b.removeSession(s)
+		}
+		if kept := b.kept.Load(); kept > before {
+			t.Errorf("%s: %d bytes stay charged", name, kept-before)
+		}
+		b.Unlock()
+		b.Close()
+	}
+}

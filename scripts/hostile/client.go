@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -26,8 +27,10 @@ type connectOptions struct {
 	expiry         uint32 // Session Expiry Interval in seconds
 	receiveMaximum uint16 // 0 = 65,535
 	will           []byte // payload of a will on the topic "will"; nil = no will
-	password       string // with the user name "user"; empty = no password
-	user           string // user name to send without a password; empty = none
+	willTopic      string // replaces the topic "will"; empty = it does not
+	willDelay      uint32 // in seconds
+	password       string // with the user name "user", unless there is another; empty = no password
+	user           string // user name; empty = none, or "user" with a password
 	token          string // service-account token; empty = none
 }
 
@@ -39,12 +42,11 @@ func connectPacket(o connectOptions) []byte {
 		p.Properties.ReceiveMaximum = &o.receiveMaximum
 	}
 	if o.will != nil {
-		p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", o.will, &packets.Properties{}
+		p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, cmp.Or(o.willTopic, "will"), o.will, &packets.Properties{WillDelayInterval: &o.willDelay}
 	}
 	if o.password != "" {
-		p.UsernameFlag, p.PasswordFlag, p.Username, p.Password = true, true, "user", []byte(o.password)
-	}
-	if o.user != "" {
+		p.UsernameFlag, p.PasswordFlag, p.Username, p.Password = true, true, cmp.Or(o.user, "user"), []byte(o.password)
+	} else if o.user != "" {
 		p.UsernameFlag, p.Username = true, o.user
 	}
 	if o.token != "" {

@@ -92,8 +92,8 @@ func deaf() []attack {
 
 // connectToWeb opens a WebSocket, and waits for CONNACK.
 func connectToWeb(t *target, id string) (*websocket.Conn, error) {
-	dialer := websocket.Dialer{Subprotocols: []string{"mqtt"}, NetDial: func(_, address string) (conn net.Conn, err error) { return t.dial(address) }}
-	c, _, err := dialer.Dial("ws://"+t.web+"/mqtt", nil)
+	dialer := websocket.Dialer{Subprotocols: []string{"mqtt"}, NetDial: func(string, string) (net.Conn, error) { return t.dial(t.web) }}
+	c, _, err := dialer.Dial("ws://localhost/mqtt", nil)
 	if err != nil {
 		return nil, err
 	}

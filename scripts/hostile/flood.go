@@ -126,10 +126,15 @@ func mutated(r *rand.Rand, i int) []byte {
 // inParallel calls f for 0 to n-1 on 16 goroutines, until ctx is done. It returns how many calls
 // succeeded, and the first error.
 func inParallel(ctx context.Context, n int, f func(i int) error) (succeeded int, err error) {
+	return inParallelBy(ctx, 16, n, f)
+}
+
+// inParallelBy is like inParallel, but with another number of goroutines.
+func inParallelBy(ctx context.Context, goroutines, n int, f func(i int) error) (succeeded int, err error) {
 	var next, good atomic.Int64
 	var first atomic.Pointer[error]
 	var all sync.WaitGroup
-	for range 16 {
+	for range goroutines {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1

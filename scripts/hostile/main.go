@@ -63,6 +63,9 @@ func run(ctx context.Context, b *harness.Bench, only string, short, full bool) e
 	if err := writeUsers(b.Dir); err != nil {
 		return err
 	}
+	if err := writeCertificate(b.Dir); err != nil {
+		return err
+	}
 	issuer, err := newIssuer(b.Dir)
 	if err != nil {
 		return err
@@ -116,6 +119,12 @@ type attack struct {
 	// default limits. The peak memory must not exceed the sum of the limit, allowance and the stored values.
 	memory bool
 
+	// alone means that there is no uninvolved client, because the attack disconnects all clients.
+	alone bool
+
+	// prepare, unless nil, writes files for the server before it starts, to a directory.
+	prepare func(dir string) error
+
 	// run carries out the attack and describes what the attacker got in a few words. An error, or a failed
 	// [harness.Check], means that the attack could not be carried out.
 	run func(ctx context.Context, t *target) (got string, err error)
@@ -137,6 +146,11 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 	if limit != defaultLimit {
 		flags = append(slices.Clip(flags), "--limit", fmt.Sprint("memory=", limit))
 	}
+	if a.prepare != nil {
+		if err := a.prepare(b.Dir); err != nil {
+			return r, err
+		}
+	}
 	t, err := startTarget(ctx, b, flags)
 	if err != nil {
 		return r, err
@@ -149,9 +163,11 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 			return r, err
 		}
 	}
-	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt, t.redis, t.pid(), token)
-	if err != nil {
-		return r, err
+	var attacked *child
+	if !a.alone {
+		if attacked, _, err = startChild(ctx, bystanderRole, t.mqtt, t.redis, t.pid(), token); err != nil {
+			return r, err
+		}
 	}
 	control, _, err := startChild(ctx, bystanderRole, idle.mqtt, idle.redis, idle.pid(), "")
 	if err != nil {
@@ -164,7 +180,9 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 	err = cmp.Or(failed, err)
 	t.hangUp()
 	var gone error
-	r.answer, gone = slowest(attacked)
+	if attacked != nil {
+		r.answer, gone = slowest(attacked)
+	}
 	r.idle, _ = slowest(control)
 	if leak, ok := errors.AsType[breach](err); ok {
 		r.broken = append(r.broken, string(leak))
@@ -193,5 +211,5 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 func milliseconds(w wait) float64 { return float64(w.slowest.Microseconds()) / 1000 }
 
 func attacks() []attack {
-	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks(), tokens(), deaf())
+	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks(), tokens(), deaf(), transports(), rights())
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +27,9 @@ import (
 
 // A target is a server under attack.
 type target struct {
-	mqtt, redis, web string // host:port; web is for WebSocket
+	mqtt, redis, web string // host:port, after tlsPrefix if the port speaks TLS; web is for WebSocket
+	control          string // host:port
+	dir, sscli       string // the directory in which the server runs, and the program
 	issuer           *emulator.Issuer
 	short            bool
 	stored           atomic.Int64 // bytes of keys and values that the attacker stored
@@ -36,17 +41,23 @@ type target struct {
 
 // startTarget starts a server with flags in addition to those of every target. It runs in b.Dir.
 func startTarget(ctx context.Context, b *harness.Bench, flags []string) (*target, error) {
-	var ports [3]string
-	for i := range ports {
-		var err error
-		if ports[i], err = harness.FreePort(); err != nil {
+	t := &target{dir: b.Dir, sscli: b.SSCLI}
+	for _, address := range []*string{&t.mqtt, &t.redis, &t.web, &t.control} {
+		port, err := harness.FreePort()
+		if err != nil {
 			return nil, err
 		}
+		*address = "127.0.0.1:" + port
 	}
-	t := &target{mqtt: "127.0.0.1:" + ports[0], redis: "127.0.0.1:" + ports[1], web: "127.0.0.1:" + ports[2]}
-	words := append([]string{"serve", "-o", "human", "--listen", t.mqtt, "--ws", t.web, "--redis", t.redis, "--notify-keyspace-events", "KEA"}, flags...)
+	words := append([]string{"serve", "-o", "human", "--listen", t.mqtt, "--ws", t.web, "--redis", t.redis, "--control", t.control, "--notify-keyspace-events", "KEA"}, flags...)
+	if slices.Contains(flags, tlsFlags[0]) {
+		t.mqtt, t.redis, t.web = tlsPrefix+t.mqtt, tlsPrefix+t.redis, tlsPrefix+t.web
+	}
 	t.cmd = exec.CommandContext(ctx, b.SSCLI, words...)
-	t.cmd.Dir, t.cmd.Stderr = b.Dir, os.Stderr
+	t.cmd.Dir = b.Dir
+	if !slices.Contains(flags, "--policy") { // it has findings about the policy, and refusals
+		t.cmd.Stderr = os.Stderr
+	}
 	return t, b.Start(t.cmd, "ready")
 }
 
@@ -66,11 +77,18 @@ func (t *target) peak() (int64, error) {
 	return int64(n * mib), err
 }
 
+// tlsPrefix precedes an address that speaks TLS.
+const tlsPrefix = "tls:"
+
 // dial connects to the server. hangUp closes the connection if the attack has not closed it.
 func (t *target) dial(address string) (net.Conn, error) {
+	address, secure := strings.CutPrefix(address, tlsPrefix)
 	c, err := net.DialTimeout("tcp", address, 20*time.Second)
 	if err != nil {
 		return nil, err
+	}
+	if secure {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
