@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -26,11 +27,11 @@ func TestLockWrites(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
 	l := must(s.Lock(t.Context(), "l", client.LockOptions{TTL: time.Hour}))(t)
-	set := must(l.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
+	set := must(l.Set(t.Context(), "k", []byte("v")))(t)
 	if e, _ := store.Get("k"); !set.Applied || !e.Fence.Equal(l.Token()) {
 		t.Errorf("set: %+v, the fence is %v, want %v", set, e.Fence, l.Token())
 	}
-	if _, err := s.Set(t.Context(), "k", nil, client.SetOptions{}); !errors.Is(err, client.ErrFenced) {
+	if _, err := s.Set(t.Context(), "k", nil); !errors.Is(err, client.ErrFenced) {
 		t.Errorf("a write without the token: %v", err)
 	}
 	if r := must(l.VDel(t.Context(), "k", []byte("w")))(t); !r.Found || r.Deleted {
@@ -42,11 +43,11 @@ func TestLockWrites(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Set(t.Context(), "k", nil, client.SetOptions{}); !errors.Is(err, client.ErrNotHolder) {
+	if _, err := l.Set(t.Context(), "k", nil); !errors.Is(err, client.ErrNotHolder) {
 		t.Errorf("released: %v", err)
 	}
 	l = must(s.Lock(t.Context(), "l", client.LockOptions{TTL: time.Hour}))(t)
-	must(s.Del(t.Context(), "l", client.WriteOptions{}))(t)
+	must(s.Del(t.Context(), "l"))(t)
 	<-l.Context().Done()
 	if _, err := l.Del(t.Context(), "k"); !errors.Is(err, client.ErrLockLost) {
 		t.Errorf("lost: %v", err)
@@ -71,7 +72,7 @@ func TestWithLock(t *testing.T) {
 			return l.Release(ctx)
 		}, nil},
 		"lost": {func(ctx context.Context, l *client.Lock) error {
-			must(s.Del(t.Context(), l.Name(), client.WriteOptions{}))(t)
+			must(s.Del(t.Context(), l.Name()))(t)
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), client.ErrLockLost) {
 				t.Errorf("the context ended because of %v", context.Cause(ctx))
@@ -79,12 +80,12 @@ func TestWithLock(t *testing.T) {
 			return nil
 		}, []error{client.ErrLockLost}},
 		"lost and failed": {func(ctx context.Context, l *client.Lock) error {
-			must(s.Del(t.Context(), l.Name(), client.WriteOptions{}))(t)
+			must(s.Del(t.Context(), l.Name()))(t)
 			<-ctx.Done()
 			return failed
 		}, []error{client.ErrLockLost, failed}},
 	} {
-		err := s.WithLock(t.Context(), "l-"+name, client.LockOptions{TTL: time.Hour}, test.f)
+		err := s.WithLock(t.Context(), "l-"+name, test.f, client.LockOptions{TTL: time.Hour})
 		if (err == nil) != (test.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
@@ -99,17 +100,17 @@ func TestWithLock(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.WithLock(t.Context(), "panics", client.LockOptions{TTL: time.Hour}, func(context.Context, *client.Lock) error { panic("oh") })
+		_ = s.WithLock(t.Context(), "panics", func(context.Context, *client.Lock) error { panic("oh") }, client.LockOptions{TTL: time.Hour})
 	}()
 	if _, held := store.Get("panics"); held {
 		t.Error("after a panic, the lock is held")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := s.WithLock(ctx, "ended", client.LockOptions{TTL: time.Hour}, func(ctx context.Context, _ *client.Lock) error {
+	err := s.WithLock(ctx, "ended", func(ctx context.Context, _ *client.Lock) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
-	})
+	}, client.LockOptions{TTL: time.Hour})
 	if _, held := store.Get("ended"); held || !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrLockLost) {
 		t.Errorf("ended: %v, held %t", err, held)
 	}
@@ -129,9 +130,9 @@ func TestFollow(t *testing.T) {
 		}
 		switch got = append(got, fmt.Sprintf("%t %s", now.Found, now.Value)); len(got) {
 		case 1:
-			must(s.Set(t.Context(), "k", []byte("1"), client.SetOptions{}))(t)
+			must(s.Set(t.Context(), "k", []byte("1")))(t)
 		case 2:
-			must(s.Del(t.Context(), "k", client.WriteOptions{}))(t)
+			must(s.Del(t.Context(), "k"))(t)
 		case 3:
 			store.DropAll()
 			must(store.Set("k", "2"))(t)
@@ -273,12 +274,12 @@ func TestPipelineDrain(t *testing.T) {
 	store, s := open(t)
 	p := s.Pipeline(8)
 	for i := range 100 {
-		must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t)
+		must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), "")))(t)
 	}
 	if err := p.Drain(t.Context()); err != nil || len(store.Keys()) != 100 {
 		t.Errorf("%v, %d keys", err, len(store.Keys()))
 	}
-	must(p.Queue(t.Context(), client.Set("last", nil, client.SetOptions{})))(t)
+	must(p.Queue(t.Context(), client.Set("last", "")))(t)
 	await(t, store, func(s emulator.State) bool { return s.Keys == 101 })
 	f := must(p.Queue(t.Context(), client.Get("last")))(t)
 	<-f.Done()
@@ -297,28 +298,37 @@ func TestPipelineDrain(t *testing.T) {
 	}
 }
 
-// TestRetryFor: what was not sent waits for a broker that is not there yet, and OnRetry is told why.
+// A logged is a slog.Handler that gets each record.
+type logged func(slog.Record)
+
+func (l logged) Enabled(context.Context, slog.Level) bool      { return true }
+func (l logged) Handle(_ context.Context, r slog.Record) error { l(r); return nil }
+func (l logged) WithAttrs([]slog.Attr) slog.Handler            { return l }
+func (l logged) WithGroup(string) slog.Handler                 { return l }
+
+// TestRetryFor: what was not sent waits for a broker that is not there yet, and the log says why.
 func TestRetryFor(t *testing.T) {
 	t.Parallel()
 	address := freeport.Address(t)
 	failures := make(chan struct{}, 1000)
-	o := client.Options{Address: address, RetryFor: time.Hour, Timeout: time.Minute, OnRetry: func(err error) {
-		as[*client.DialError](t, err)
-		failures <- struct{}{}
-	}}
+	o := client.Options{Address: address, RetryFor: time.Hour, Timeout: time.Minute, Logger: slog.New(logged(func(r slog.Record) {
+		if r.Message == "no connection" {
+			failures <- struct{}{}
+		}
+	}))}
 	calls := map[string]func(s *client.Session) error{
 		"Get":  func(s *client.Session) error { _, err := s.Get(t.Context(), "k"); return err },
-		"Set":  func(s *client.Session) error { _, err := s.Set(t.Context(), "k", nil, client.SetOptions{}); return err },
+		"Set":  func(s *client.Session) error { _, err := s.Set(t.Context(), "k", nil); return err },
 		"Send": func(s *client.Session) error { return send(t.Context(), s) },
 		"Watch": func(s *client.Session) error {
-			_, err := s.Watch(t.Context(), []string{"k"}, client.WatchOptions{})
+			_, err := s.Watch(t.Context(), []string{"k"})
 			return err
 		},
 		"Try": func(s *client.Session) error {
 			_, err := s.AcquireLock(t.Context(), "try", client.LockOptions{Try: true})
 			return err
 		},
-		"Lock":    func(s *client.Session) error { _, err := s.Lock(t.Context(), "l", client.LockOptions{}); return err },
+		"Lock":    func(s *client.Session) error { _, err := s.Lock(t.Context(), "l"); return err },
 		"Skew":    func(s *client.Session) error { _, err := s.MeasureSkew(t.Context(), "skew", time.Minute); return err },
 		"Connect": func(s *client.Session) error { return s.Connect(t.Context()) },
 	}

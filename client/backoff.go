@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sscli/sscli/internal/retry"
@@ -11,19 +12,27 @@ import (
 // backOff returns the pause before an attempt to reconnect; attempt 0 has no pause.
 func backOff(attempt int) time.Duration { return retry.Pause(attempt, 0) }
 
-// persist calls f, and again for up to Options.RetryFor while there is no connection.
-func persist[T any](ctx context.Context, s *Session, f func() (T, error)) (result T, err error) {
+// persist calls f, and again for up to Options.RetryFor while there is no connection. c is the command that f sends; if
+// it only reads, f is also called again if its reply was lost. The zero Command stands for none.
+func persist[T any](ctx context.Context, s *Session, c Command, f func() (T, error)) (result T, err error) {
 	if s.o.RetryFor == 0 || s.ctx == nil {
 		return f()
 	}
 	waiting, stop := s.whileOpen(ctx)
 	defer stop()
-	o := retry.Options{For: s.o.RetryFor, Tell: s.o.OnRetry, Again: func(err error) bool { return isA[*DialError](err) && !s.isFinal(err) }}
+	o := retry.Options{For: s.o.RetryFor, Again: func(err error) bool { return s.mayRepeat(c, err) }}
 	err = retry.Do(waiting, o, func() (err error) {
 		result, err = f()
 		return err
 	})
 	return result, err
+}
+
+// mayRepeat reports whether a command may be sent again after err, because it was not sent, or because it only reads and
+// its reply was lost.
+func (s *Session) mayRepeat(c Command, err error) bool {
+	lost := isA[*LostError](err) || errors.Is(err, ErrNoAnswer)
+	return (isA[*DialError](err) || lost && c.reads()) && !s.isFinal(err)
 }
 
 // sleep waits for d. It returns an error if ctx ends or the session is closed first.

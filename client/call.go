@@ -15,7 +15,7 @@ type CallResult struct {
 // Call returns a command with any words, for requests that this package does not support yet; its
 // result is a [CallResult]. If its answer is lost, [Session.ReadBack] helps only if the package knows
 // the verb.
-func Call(words []string, o WriteOptions) Command {
+func Call(words []string, o ...WriteOptions) Command {
 	c := Command{effect: effectUnknown, read: readCall}
 	c.count = copy(c.first[:], words)
 	c.more = slices.Clone(words[c.count:])
@@ -31,7 +31,7 @@ func Call(words []string, o WriteOptions) Command {
 	case verb != wire.VerbSet && wire.IsWrite(verb) && len(words) > 1:
 		c.effect = effectDelete
 	}
-	return c.with(o)
+	return c.with(option(o))
 }
 
 func readCall(v wire.Value, info *ReplyInfo) Result {

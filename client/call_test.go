@@ -23,7 +23,7 @@ func TestCall(t *testing.T) {
 			{[]string{"KEYNOTIFY", "k", "STOP"}, wire.Value{Kind: wire.Integer}},
 			{[]string{"DEL", "k"}, wire.Value{Kind: wire.Integer, Int: 1}},
 		} {
-			c := client.Call(test.words, client.WriteOptions{})
+			c := client.Call(test.words)
 			r := must(s.Do(t.Context(), c))(t).(client.CallResult)
 			if string(wire.AppendValue(nil, r.Value)) != string(wire.AppendValue(nil, test.want)) {
 				t.Errorf("%q: got %+v", test.words, r.Value)
@@ -36,7 +36,7 @@ func TestCall(t *testing.T) {
 				t.Errorf("%q: got %q %q", test.words, c.Verb(), c.Key())
 			}
 		}
-		r := must(s.Do(t.Context(), client.Call([]string{"SCAN", "*"}, client.WriteOptions{})))(t).(client.CallResult)
+		r := must(s.Do(t.Context(), client.Call([]string{"SCAN", "*"})))(t).(client.CallResult)
 		if r.Value.Kind != wire.Array {
 			t.Errorf("SCAN: got %+v", r.Value)
 		}
@@ -60,12 +60,12 @@ func TestCallIsSentAsItStands(t *testing.T) {
 			{[]string{"SET", "k", "v", "NEX", "w"}, wire.ErrorWrongArguments},
 			{[]string{"SET", "k", "v", "PX", "1.5"}, wire.ErrorSyntax},
 		} {
-			_, err := s.Do(t.Context(), client.Call(test.words, client.WriteOptions{}))
+			_, err := s.Do(t.Context(), client.Call(test.words))
 			if e := as[*wire.StoreError](t, err); e.Kind() != test.want {
 				t.Errorf("%q: got %v", test.words, err)
 			}
 		}
-		if c := client.Call(nil, client.WriteOptions{}); c.Verb() != "" || c.Key() != "" {
+		if c := client.Call(nil); c.Verb() != "" || c.Key() != "" {
 			t.Errorf("got %q %q", c.Verb(), c.Key())
 		}
 	})

@@ -1,6 +1,10 @@
 package client
 
-import "github.com/sscli/sscli/internal/wire"
+import (
+	"cmp"
+
+	"github.com/sscli/sscli/internal/wire"
+)
 
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
 // [VDel], [Scan] and [Call] each return a Command.
@@ -42,6 +46,9 @@ func (c Command) Key() string { return c.first[1] }
 // Value returns the word after the key: the value of a [Set] or a [VDel].
 func (c Command) Value() string { return c.first[2] }
 
+// reads reports whether the command only reads, so that it may be sent any number of times.
+func (c *Command) reads() bool { return c.read != nil && c.effect == effectNone }
+
 // words returns all words of c. The result shares c's memory if c.first holds all words, as it does
 // for most commands.
 func (c *Command) words() []string {
@@ -80,11 +87,25 @@ func newCommand(effect effect, read reader, words ...string) Command {
 // WriteOptions are the options of every command that writes.
 type WriteOptions struct {
 	// Fence is the fencing token; the zero Version means none. It is sent exactly as it was
-	// received.
+	// received. A key that was once written with a token is fenced: every later write needs one, until the key is
+	// deleted or expires.
 	Fence Version
 }
 
-func (c Command) with(o WriteOptions) Command {
+// option returns the options of a call, which are none or one.
+func option[O any](of []O) (o O, err error) {
+	switch len(of) {
+	case 0:
+		return o, nil
+	case 1:
+		return of[0], nil
+	}
+	return o, invalid("%d values of %T: expected at most one", len(of), o)
+}
+
+// with adds options. err is the error of option.
+func (c Command) with(o WriteOptions, err error) Command {
+	c.err = cmp.Or(c.err, err)
 	if !o.Fence.IsZero() {
 		c.fence = o.Fence.String()
 	}
@@ -95,7 +116,7 @@ func (c Command) with(o WriteOptions) Command {
 // token.
 func (c Command) WithFence(token Version) Command {
 	c.fence = ""
-	return c.with(WriteOptions{Fence: token})
+	return c.with(WriteOptions{Fence: token}, nil)
 }
 
 // Fence returns the fencing token as it is sent; empty if there is none.

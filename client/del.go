@@ -13,16 +13,16 @@ type DelResult struct {
 }
 
 // Del returns a command that deletes a key; its result is a [DelResult]. A missing key is not an error.
-func Del(key string, o WriteOptions) Command {
+func Del(key string, o ...WriteOptions) Command {
 	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {
 		if !isCount(v, 0) {
 			return nil
 		}
 		return DelResult{ReplyInfo: *info, Deleted: v.Int > 0}
-	}, wire.VerbDel, key).with(o)
+	}, wire.VerbDel, key).with(option(o))
 }
 
 // Del sends the command [Del].
-func (s *Session) Del(ctx context.Context, key string, o WriteOptions) (DelResult, error) {
-	return As[DelResult](s.Do(ctx, Del(key, o)))
+func (s *Session) Del(ctx context.Context, key string, o ...WriteOptions) (DelResult, error) {
+	return As[DelResult](s.Do(ctx, Del(key, o...)))
 }

@@ -3,7 +3,7 @@
 //	s, err := client.Dial(ctx, client.Options{Address: "127.0.0.1:1883"})
 //	if err != nil { … }
 //	defer s.Close()
-//	set, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{})
+//	set, err := s.Set(ctx, "setpoint", []byte("21.5"))
 //	…
 //	get, err := s.Get(ctx, "setpoint")
 //	…

@@ -46,7 +46,7 @@ func certificate(t testing.TB) (broker, trust *tls.Config, file string) {
 // Nobody waits for the last one, DISCONNECT. It runs in virtual time.
 func TestFlights(t *testing.T) {
 	t.Parallel()
-	get, set := client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})
+	get, set := client.Get("k"), client.Set("k", []byte("v"))
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func TestFlights(t *testing.T) {
 		refused bool
 	}{
 		"get":               {command: get, want: []string{all, bye}},
-		"call GET":          {command: client.Call([]string{"GET", "k"}, client.WriteOptions{}), want: []string{all, bye}},
+		"call GET":          {command: client.Call([]string{"GET", "k"}), want: []string{all, bye}},
 		"set":               {command: set, want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
-		"call KEYNOTIFY":    {command: client.Call([]string{"KEYNOTIFY", "k"}, client.WriteOptions{}), want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
+		"call KEYNOTIFY":    {command: client.Call([]string{"KEYNOTIFY", "k"}), want: []string{"CONNECT SUBSCRIBE", "PUBLISH", bye}},
 		"get, TLS 1.3":      {broker: emulator.Options{TLS: secure}, o: client.Options{TLS: trust}, command: get, want: []string{"", "", ""}},
 		"set, TLS 1.3":      {broker: emulator.Options{TLS: secure}, o: client.Options{TLS: trust}, command: set, want: []string{"", "", "", ""}},
 		"get, token":        {o: client.Options{TokenFile: token}, command: get, want: []string{"CONNECT", "SUBSCRIBE PUBLISH", bye}},
@@ -182,7 +182,7 @@ func TestOnceLostWrite(t *testing.T) {
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
-				_, err := single(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
+				_, err := single(ctx, o, client.Set("k", []byte("after")))
 				lost := as[*client.LostAnswerError](t, err)
 				r, err := readBack(t.Context(), o, lost)
 				if err != nil || r.Outcome != test.want {
@@ -233,7 +233,7 @@ func TestStepByStep(t *testing.T) {
 	must(store.Set("k", "v"))(t)
 	var connections atomic.Int32
 	o := client.Options{Address: pedant(t, store.Addr().String(), &connections)}
-	for _, c := range []client.Command{client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})} {
+	for _, c := range []client.Command{client.Get("k"), client.Set("k", []byte("v"))} {
 		connections.Store(0)
 		if _, err := single(t.Context(), o, c); err != nil || connections.Load() != 2 {
 			t.Errorf("%s: %v, %d connections", c.Verb(), err, connections.Load())
@@ -367,7 +367,7 @@ func TestManyFlights(t *testing.T) {
 	secure, trust, file := certificate(t)
 	fly := func(t *testing.T, o client.Options) {
 		t.Helper()
-		must(single(t.Context(), o, client.Set("k", []byte("v"), client.SetOptions{})))(t)
+		must(single(t.Context(), o, client.Set("k", []byte("v"))))(t)
 		for i := range flights {
 			flight(t, o, i)
 		}

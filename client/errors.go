@@ -11,7 +11,7 @@ type InvalidError struct {
 	Err error
 }
 
-func (e *InvalidError) Error() string { return e.Err.Error() }
+func (e *InvalidError) Error() string { return fmt.Sprint(e.Err) }
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
@@ -31,7 +31,7 @@ type AnswerError struct {
 	Err error
 }
 
-func (e *AnswerError) Error() string { return "the reply is invalid: " + e.Err.Error() }
+func (e *AnswerError) Error() string { return fmt.Sprintf("the reply is invalid: %v", e.Err) }
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 

@@ -36,7 +36,7 @@ func ExampleDial() {
 		log.Fatal(err)
 	}
 	defer s.Close()
-	set, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{})
+	set, err := s.Set(ctx, "setpoint", []byte("21.5"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func ExampleSession_Pipeline() {
 	defer s.Close()
 
 	commands := slices.Values([]client.Command{
-		client.Set("a", []byte("1"), client.SetOptions{}),
-		client.Set("b", []byte("2"), client.SetOptions{}),
+		client.Set("a", []byte("1")),
+		client.Set("b", []byte("2")),
 		client.Get("a"), // waits for the request with the same key
-		client.Del("c", client.WriteOptions{}),
+		client.Del("c"),
 	})
 	for f := range s.Pipeline(64).Results(ctx, commands) { // in the order in which the answers come
 		result, err := f.Wait(ctx)
@@ -124,7 +124,7 @@ func ExampleWriteOptions() {
 	if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{WriteOptions: token}); err != nil {
 		log.Fatal(err)
 	}
-	_, err = s.Set(ctx, "setpoint", []byte("99"), client.SetOptions{})
+	_, err = s.Set(ctx, "setpoint", []byte("99"))
 	fmt.Println(errors.Is(err, client.ErrFenced))
 	// Output: true
 }
@@ -143,7 +143,7 @@ func ExampleOptions() {
 		WebSocket: "/mqtt",
 		Proxy:     &url.URL{Scheme: "http", Host: "proxy.example:3128"},
 		Username:  "ann",
-		ReadPassword: func() ([]byte, error) {
+		Password: func() ([]byte, error) {
 			line, err := os.ReadFile("/run/secrets/broker")
 			return bytes.TrimRight(line, "\r\n"), err
 		},
@@ -167,14 +167,14 @@ func ExampleSession_Watch() {
 	}
 	defer s.Close()
 
-	w, err := s.Watch(ctx, []string{"setpoint"}, client.WatchOptions{})
+	w, err := s.Watch(ctx, []string{"setpoint"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{}); err != nil {
+	if _, err := s.Set(ctx, "setpoint", []byte("21.5")); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := s.Del(ctx, "setpoint", client.WriteOptions{}); err != nil {
+	if _, err := s.Del(ctx, "setpoint"); err != nil {
 		log.Fatal(err)
 	}
 	for e, err := range w.Events(ctx) {
@@ -211,7 +211,7 @@ func ExampleSession_Lock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	set, err := l.Set(ctx, "deployed", []byte("1.2.3"), client.SetOptions{})
+	set, err := l.Set(ctx, "deployed", []byte("1.2.3"))
 	if lost := context.Cause(l.Context()); lost != nil {
 		fmt.Println(lost) // stop at once; l.Lease().Until is the last moment
 	}
@@ -278,7 +278,7 @@ func ExampleSession_ReadBack() {
 
 	limited, cancelSet := context.WithTimeout(ctx, 5*time.Second) // the write expires then
 	defer cancelSet()
-	_, err = s.Set(limited, "setpoint", []byte("21.5"), client.SetOptions{})
+	_, err = s.Set(limited, "setpoint", []byte("21.5"))
 	lost, ok := errors.AsType[*client.LostAnswerError](err)
 	if !ok {
 		log.Fatal(err)
@@ -304,7 +304,7 @@ func ExampleSession_WithLock() {
 	defer s.Close()
 
 	lead := func(ctx context.Context, l *client.Lock) error { // ctx ends when the lock is lost
-		if _, err := l.Set(ctx, "leader", []byte(s.ClientID()), client.SetOptions{}); err != nil {
+		if _, err := l.Set(ctx, "leader", []byte(s.ClientID())); err != nil {
 			return err // ErrFenced if somebody else leads already
 		}
 		fmt.Println("leading")
@@ -313,7 +313,7 @@ func ExampleSession_WithLock() {
 		return nil
 	}
 	for ctx.Err() == nil {
-		err := s.WithLock(ctx, "election", client.LockOptions{}, lead)
+		err := s.WithLock(ctx, "election", lead)
 		if err != nil && ctx.Err() == nil {
 			log.Print(err)              // such as ErrLockLost
 			time.Sleep(5 * time.Second) // be a candidate again
@@ -344,7 +344,7 @@ func ExampleSession_Follow() {
 		if now.Found {
 			break
 		}
-		if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{}); err != nil {
+		if _, err := s.Set(ctx, "setpoint", []byte("21.5")); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -364,7 +364,7 @@ func ExampleSession_Keys() {
 	defer s.Close()
 
 	for _, key := range []string{"line1/speed", "line2/speed", "shift"} {
-		if _, err := s.Set(ctx, key, []byte("1"), client.SetOptions{}); err != nil {
+		if _, err := s.Set(ctx, key, []byte("1")); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -67,7 +67,7 @@ func TestFencing(t *testing.T) {
 			t.Parallel()
 			onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
 				if test.before == plain {
-					must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
+					must(s.Set(t.Context(), "k", []byte("v")))(t)
 				}
 				if test.before == fenced {
 					must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: equal}}))(t)
@@ -107,7 +107,7 @@ func TestFenceIsSentVerbatim(t *testing.T) {
 	for _, text := range []string{"1696374425000:1:StateStore", "001696374425000:00001:StateStore", "0001696374425001:01:x", "1696374425002:1:a node"} {
 		fence := must(wire.ParseVersion(text))(t)
 		for _, c := range []client.Command{
-			client.Set("k", nil, client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}}),
+			client.Set("k", "", client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}}),
 			client.VDel("k", []byte("other"), client.WriteOptions{Fence: fence}),
 			client.Del("k", client.WriteOptions{Fence: fence}),
 			client.Call([]string{"SET", "l", "v"}, client.WriteOptions{Fence: fence}),
@@ -133,7 +133,7 @@ func TestFenceEndsWithTheKey(t *testing.T) {
 	must(s.Del(t.Context(), "deleted", o.WriteOptions))(t)
 	store.FastForward(10 * time.Second)
 	for _, key := range []string{"deleted", "expired"} {
-		must(s.Set(t.Context(), key, nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), key, nil))(t)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestUnsendableFence(t *testing.T) {
 		fence := client.WriteOptions{Fence: wire.Version{Wall: 1, Node: node}}
 		_, err := s.Del(t.Context(), "k", fence)
 		as[*client.InvalidError](t, err)
-		_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", nil, client.SetOptions{WriteOptions: fence}))
+		_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", "", client.SetOptions{WriteOptions: fence}))
 		as[*client.InvalidError](t, err)
 		if err := client.Del("k", fence).WithFence(wire.Version{}).Check(); err != nil {
 			t.Errorf("without the token: %v", err)

@@ -44,7 +44,7 @@ type follower struct {
 
 // watch watches the key until the watch fails, or the loop ends.
 func (f *follower) watch(ctx context.Context) error {
-	w, err := f.s.Watch(ctx, []string{f.key}, WatchOptions{})
+	w, err := f.s.Watch(ctx, []string{f.key})
 	if err != nil {
 		return err
 	}

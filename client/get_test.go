@@ -44,7 +44,7 @@ func TestGetMissing(t *testing.T) {
 func TestGetEmpty(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
-		set := must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		set := must(s.Set(t.Context(), "k", nil))(t)
 		r := must(s.Get(t.Context(), "k"))(t)
 		if !r.Found || len(r.Value) != 0 {
 			t.Errorf("got %q, %t", r.Value, r.Found)
@@ -66,7 +66,7 @@ func TestAnyBytes(t *testing.T) {
 			"\x00", "\r\n", "a\r\n$3\r\nb", `"`, `'`, "\\", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", " ", "\xff\xfe", "\xed\xa0\x80",
 			"🔑", "PX", "NX", "+", "#", "/", "-", string(all), strings.Repeat("k", 30_000),
 		} {
-			set := must(s.Set(t.Context(), b, []byte(b), client.SetOptions{}))(t)
+			set := must(s.Set(t.Context(), b, []byte(b)))(t)
 			if !set.Applied {
 				t.Fatalf("%.20q was not stored", b)
 			}
@@ -79,7 +79,7 @@ func TestAnyBytes(t *testing.T) {
 			if !r.Found || string(r.Value) != b {
 				t.Errorf("got %.20q for %.20q", r.Value, b)
 			}
-			if r := must(s.VDel(t.Context(), b, []byte(b), client.WriteOptions{}))(t); !r.Deleted {
+			if r := must(s.VDel(t.Context(), b, []byte(b)))(t); !r.Deleted {
 				t.Errorf("VDEL of %.20q: got %+v", b, r)
 			}
 		}
@@ -90,9 +90,9 @@ func TestLargeValue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		large := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16)
-		must(s.Set(t.Context(), "k", large, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", large))(t)
 		r := must(s.Get(t.Context(), "k"))(t)
-		other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large)), client.SetOptions{}))(t)
+		other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large))))(t)
 		must(s.Get(t.Context(), "l"))(t) // would overwrite a value that shares its memory
 		if !bytes.Equal(r.Value, large) || !other.Applied {
 			t.Errorf("got %d bytes, want %d", len(r.Value), len(large))
@@ -105,9 +105,9 @@ func TestValueIsCopied(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		before := []byte("before")
-		set := client.Set("k", before, client.SetOptions{})
+		set := client.Set("k", before)
 		words := []string{wire.VerbSet, "l", "before"}
-		call := client.Call(words, client.WriteOptions{})
+		call := client.Call(words)
 		copy(before, "after!")
 		words[2] = "after!"
 		must(s.Do(t.Context(), set))(t)

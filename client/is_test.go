@@ -51,7 +51,7 @@ func TestErrNoAnswer(t *testing.T) {
 	s := dial(t, store, client.Options{Timeout: 2 * time.Second})
 	store.Intercept(always(emulator.Action{Drop: true}))
 	_, read := s.Get(context.Background(), "k")
-	_, written := s.Set(context.Background(), "k", nil, client.SetOptions{})
+	_, written := s.Set(context.Background(), "k", nil)
 	f, err := s.Pipeline(1).Send(context.Background(), client.Get("k"))
 	if err != nil {
 		t.Fatal(err)

@@ -96,8 +96,8 @@ type Lock struct {
 // Lock acquires a lock and renews it until Release. It also watches the lock's key, so that a
 // loss is noticed immediately. ctx bounds the acquisition only, not the life of the lock. Lock
 // returns the errors of [Session.AcquireLock].
-func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
-	a, err := s.newAcquisition(name, o)
+func (s *Session) Lock(ctx context.Context, name string, options ...LockOptions) (*Lock, error) {
+	a, err := s.newAcquisition(name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 		lease: lease, first: lease.Token, unconfirmed: a.unconfirmed,
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
-	if o.OnLease != nil {
-		o.OnLease(lease)
+	if a.o.OnLease != nil {
+		a.o.OnLease(lease)
 	}
 	go func() {
 		defer s.wg.Done()

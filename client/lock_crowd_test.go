@@ -29,7 +29,7 @@ func TestLockCrowd(t *testing.T) {
 			defer store.Close()
 			first := store.dial(t, newBarrier(), Options{})
 			defer first.Close()
-			held, err := first.Lock(t.Context(), theLock, LockOptions{})
+			held, err := first.Lock(t.Context(), theLock)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestLockCrowd(t *testing.T) {
 				s := store.dial(t, newBarrier(), Options{})
 				defer s.Close()
 				all.Go(func() {
-					l, err := s.Lock(t.Context(), theLock, LockOptions{})
+					l, err := s.Lock(t.Context(), theLock)
 					if err != nil {
 						t.Error(err)
 						return
@@ -100,7 +100,7 @@ func TestCloseCrowd(t *testing.T) {
 			sessions[i] = s
 			all.Go(func() {
 				for {
-					l, err := s.Lock(t.Context(), theLock, LockOptions{})
+					l, err := s.Lock(t.Context(), theLock)
 					if err != nil {
 						return // the session is closed
 					}

@@ -490,7 +490,7 @@ func TestStepsLeaveNothingBehind(t *testing.T) {
 func TestReleaseNotSentAgain(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
-		if _, err := s.Set(t.Context(), "l", []byte("me"), SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), "l", []byte("me")); err != nil {
 			t.Fatal(err)
 		}
 		store.Intercept(func(r emulator.Request) (a emulator.Action) {

@@ -168,7 +168,7 @@ func (c *contest) take(s *Session, in step) (out stepResult, version wire.Versio
 	case "NEX":
 		command = Set(in.key, []byte(in.value), SetOptions{Condition: NEX, TTL: 24 * time.Hour})
 	case "VDEL":
-		command = VDel(in.key, []byte(in.value), WriteOptions{})
+		command = VDel(in.key, []byte(in.value))
 	case "FENCED":
 		command = Set(in.key, []byte(in.value), SetOptions{WriteOptions: WriteOptions{Fence: in.token}})
 	}

@@ -92,9 +92,9 @@ func locked(t *testing.T, o emulator.Options, test func(*testing.T, *virtualStor
 	})
 }
 
-func lockIt(t *testing.T, s *Session, o LockOptions) *Lock {
+func lockIt(t *testing.T, s *Session, o ...LockOptions) *Lock {
 	t.Helper()
-	l, err := s.Lock(t.Context(), "l", o)
+	l, err := s.Lock(t.Context(), "l", o...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestLockLostAtOnce(t *testing.T) {
 					{LossDeleted, func() { store.FastForward(time.Minute) }},
 					{LossTaken, func() { store.Do(requestBy("thief", "SET", "l", "thief")) }},
 				} {
-					l := lockIt(t, s, LockOptions{})
+					l := lockIt(t, s)
 					time.Sleep(20 * time.Second)
 					synctest.Wait()
 					if err := l.Context().Err(); err != nil {
@@ -167,7 +167,7 @@ func TestLockLostAtOnce(t *testing.T) {
 func TestLockOldNews(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		tell := func(e Event) {
 			e.Key = "l"
 			r := receiver{s: s, connSeq: s.connSeq}
@@ -198,7 +198,7 @@ func TestLockOldNews(t *testing.T) {
 func TestLockTakenUnannounced(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
 		time.Sleep(time.Second)
 		store.Do(requestBy("thief", "SET", "l", "thief"))
@@ -244,7 +244,7 @@ func TestLockTerm(t *testing.T) {
 func TestLockGhostRenewal(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		lease, interval := l.Lease(), l.Timing().Interval
 		store.Intercept(func(r emulator.Request) emulator.Action {
 			switch at := time.Since(lease.Sent); {
@@ -312,7 +312,7 @@ func TestLockDeadConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		time.Sleep(20 * time.Second)
 		first.Store(true)
 		time.Sleep(time.Minute)
@@ -340,7 +340,7 @@ func TestLockSleep(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		sleep := sleeper(s)
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		time.Sleep(20 * time.Second)
 		sleep(time.Minute)
 		begin := time.Now()
@@ -366,13 +366,13 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		ahead = 0
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		time.Sleep(time.Minute)
-		before, err := l.Set(t.Context(), "k", []byte("1"), SetOptions{})
+		before, err := l.Set(t.Context(), "k", []byte("1"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := l.Set(t.Context(), "k", []byte("2"), SetOptions{})
+		after, err := l.Set(t.Context(), "k", []byte("2"))
 		if err != nil || after.Version.Compare(before.Version) <= 0 {
 			t.Errorf("the version %v follows %v; %v", after.Version, before.Version, err)
 		}
@@ -388,7 +388,7 @@ func TestLockWritesOnlyDuringLease(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		sleep := sleeper(s)
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		if err := l.Err(); err != nil {
 			t.Errorf("Err: %v", err)
 		}
@@ -398,7 +398,7 @@ func TestLockWritesOnlyDuringLease(t *testing.T) {
 		})
 		synctest.Wait() // until the goroutine that keeps the lock waits for its clock
 		sleep(time.Minute)
-		_, set := l.Set(t.Context(), "k", []byte("v"), SetOptions{})
+		_, set := l.Set(t.Context(), "k", []byte("v"))
 		_, del := l.Del(t.Context(), "k")
 		_, vdel := l.VDel(t.Context(), "k", []byte("v"))
 		for _, err := range []error{set, del, vdel, l.Err()} {
@@ -550,7 +550,7 @@ func TestRenewLock(t *testing.T) {
 		if _, held := store.Get("l"); held {
 			t.Error("an expired lock was acquired by its renewal")
 		}
-		if _, err := s.RenewLock(t.Context(), "l", LockOptions{}); !isInvalid(err) {
+		if _, err := s.RenewLock(t.Context(), "l"); !isInvalid(err) {
 			t.Error(err)
 		}
 	})
@@ -585,14 +585,14 @@ func TestReleaseLockRepeated(t *testing.T) {
 func TestLockSessionClosed(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
-		l := lockIt(t, s, LockOptions{})
+		l := lockIt(t, s)
 		begin := time.Now()
 		s.Close()
 		lostBy(t, l, LossNoRenewal, begin)
 		if err := l.Release(t.Context()); !errors.Is(err, mqtt.ErrClosed) {
 			t.Error(err)
 		}
-		if _, err := s.Lock(t.Context(), "l", LockOptions{}); !errors.Is(err, mqtt.ErrClosed) {
+		if _, err := s.Lock(t.Context(), "l"); !errors.Is(err, mqtt.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -653,7 +653,7 @@ func TestLockDeletedWhileCut(t *testing.T) {
 				store.Do(requestBy("thief", "VDEL", "l", "thief"))
 			}},
 		} {
-			l := lockIt(t, s, LockOptions{})
+			l := lockIt(t, s)
 			// The watch's GET is the last request to arrive.
 			store.Intercept(func(r emulator.Request) emulator.Action {
 				if r.Verb() == wire.VerbKeyNotify {
@@ -695,7 +695,7 @@ func TestRenewLockWhileCut(t *testing.T) {
 			if _, err := s.AcquireLock(t.Context(), "l", o); err != nil {
 				t.Fatal(err)
 			}
-			w, err := s.Watch(t.Context(), []string{"l"}, WatchOptions{})
+			w, err := s.Watch(t.Context(), []string{"l"})
 			if err != nil {
 				t.Fatal(err)
 			}

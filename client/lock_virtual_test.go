@@ -355,7 +355,7 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 		for _, lock := range locks {
 			keys = append(keys, resourceOf(lock))
 		}
-		w, err := observer.Watch(t.Context(), keys, WatchOptions{})
+		w, err := observer.Watch(t.Context(), keys)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,8 +36,8 @@ const lockPoll = 5 * time.Second
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
 // [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may
 // stay held for its TTL.
-func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	a, err := s.newAcquisition(name, o)
+func (s *Session) AcquireLock(ctx context.Context, name string, options ...LockOptions) (Lease, error) {
+	a, err := s.newAcquisition(name, options)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -45,15 +45,15 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	if err := s.reach(ctx); err != nil {
 		return Lease{}, err
 	}
-	if !o.Try {
+	if !a.o.Try {
 		if err := a.watch(ctx); err != nil {
 			return Lease{}, err
 		}
 		defer a.closeWatch(ctx)
 	}
 	lease, err := a.run(ctx)
-	if err == nil && o.OnLease != nil {
-		o.OnLease(lease)
+	if err == nil && a.o.OnLease != nil {
+		a.o.OnLease(lease)
 	}
 	return lease, err
 }
@@ -90,9 +90,10 @@ type acquisition struct {
 	unconfirmed unconfirmed
 }
 
-func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, error) {
-	t, err := o.Timing()
-	if err = cmp.Or(s.check(), err); err != nil {
+func (s *Session) newAcquisition(name string, options []LockOptions) (*acquisition, error) {
+	o, err := option(options)
+	t, badTiming := o.Timing()
+	if err = cmp.Or(s.check(), err, badTiming); err != nil {
 		return nil, err
 	}
 	if o.Wait < 0 {
@@ -116,7 +117,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 			patience = min(patience, max(a.left(), time.Millisecond))
 		}
 		limited, cancel := limitTo(ctx, patience)
-		w, err := a.s.Watch(limited, []string{a.name}, WatchOptions{})
+		w, err := a.s.Watch(limited, []string{a.name})
 		cancel()
 		if err == nil {
 			a.w, a.passed = w, 0

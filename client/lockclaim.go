@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,9 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 // roundTrip sends a lock request on conn and waits for its answer. The context sending limits the
 // sending of the request, and the context waiting limits the wait for the answer.
 func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
+	if done := s.observe(sending, c); done != nil {
+		defer func() { done(r, err) }()
+	}
 	request, err := s.sendOn(sending, conn, c)
 	if err != nil {
 		return time.Time{}, nil, err
@@ -111,8 +115,9 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 // renewal acquires it again. The watch then reports the deletion, and RenewLock releases the
 // lock. If the store announces the deletion only after it answered the renewal, RenewLock
 // succeeds although another client may have held the lock in between.
-func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	if err := s.checkHolder(name, o.Holder); err != nil {
+func (s *Session) RenewLock(ctx context.Context, name string, options ...LockOptions) (Lease, error) {
+	o, err := option(options)
+	if err = cmp.Or(err, s.checkHolder(name, o.Holder)); err != nil {
 		return Lease{}, err
 	}
 	t, err := o.Timing()
@@ -124,7 +129,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	w, err := s.Watch(ctx, []string{name}, WatchOptions{})
+	w, err := s.Watch(ctx, []string{name})
 	if err != nil {
 		return Lease{}, err
 	}

@@ -93,7 +93,7 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 	waiting, stop := context.WithCancel(ctx)
 	d := &deleter{
 		s:       s,
-		command: VDel(name, holder, WriteOptions{}),
+		command: VDel(name, holder),
 		within:  min(t.Interval, s.o.Timeout),
 		answers: make(chan deleteAnswer),
 		again:   time.NewTimer(0),

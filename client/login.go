@@ -1,8 +1,8 @@
 package client
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 
 	"github.com/sscli/sscli/internal/mqtt"
@@ -70,10 +70,10 @@ func (s *Session) secret(ctx context.Context) ([]byte, error) {
 	switch {
 	case s.o.hasToken():
 		return s.o.Token(ctx)
-	case s.o.ReadPassword != nil:
-		return s.o.ReadPassword()
+	case s.o.Password != nil:
+		return s.o.Password()
 	default:
-		return s.o.Password, nil
+		return nil, nil
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Session) secret(ctx context.Context) ([]byte, error) {
 func (s *Session) setTried(secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tried = secret
+	s.tried = sha256.Sum256(secret)
 }
 
 // hasNewSecret reports whether err is a refused login, and the password or token has changed
@@ -96,7 +96,7 @@ func (s *Session) hasNewSecret(err error) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !bytes.Equal(secret, s.tried)
+	return sha256.Sum256(secret) != s.tried
 }
 
 func isLoginRefusal(err error) bool {

@@ -19,10 +19,10 @@ func TestLongWords(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	long := strings.Repeat("v", longWord)
 	for _, c := range []Command{
-		SetText("k", long, SetOptions{}),
-		SetText("k", long+"2", SetOptions{Condition: NX}),
-		VDel("k", []byte(long), WriteOptions{}),
-		SetText("k", long+long, SetOptions{Condition: NX, Persist: true}),
+		Set("k", long),
+		Set("k", long+"2", SetOptions{Condition: NX}),
+		VDel("k", []byte(long)),
+		Set("k", long+long, SetOptions{Condition: NX, Persist: true}),
 	} {
 		if _, err := s.Do(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -37,10 +37,10 @@ func TestLongWords(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(r.Value), err)
 	}
 	// Two long words: one of them is copied.
-	if _, err := s.Do(t.Context(), Call([]string{wire.VerbVDel, "k", long + long}, WriteOptions{})); err != nil {
+	if _, err := s.Do(t.Context(), Call([]string{wire.VerbVDel, "k", long + long})); err != nil {
 		t.Error(err)
 	}
-	if m := (&request{s: s, command: Call([]string{"X", long, long}, WriteOptions{})}).message(); len(m.Long) != longWord || len(m.Payload) < longWord {
+	if m := (&request{s: s, command: Call([]string{"X", long, long})}).message(); len(m.Long) != longWord || len(m.Payload) < longWord {
 		t.Errorf("%d bytes and %d", len(m.Payload), len(m.Long))
 	}
 }

@@ -128,7 +128,7 @@ func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *tes
 // put stores a value and returns its version.
 func put(t testing.TB, s *client.Session, key, value string) wire.Version {
 	t.Helper()
-	return must(s.Set(t.Context(), key, []byte(value), client.SetOptions{}))(t).Version
+	return must(s.Set(t.Context(), key, []byte(value)))(t).Version
 }
 
 // value returns the value and the version of a key.

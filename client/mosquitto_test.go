@@ -51,7 +51,7 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 	if err != nil || !got.Found || string(got.Value) != string(value) || !got.Version.Equal(stored.Version) {
 		t.Fatal(got, err)
 	}
-	gone, err := s.VDel(t.Context(), "k\x00", value, WriteOptions{})
+	gone, err := s.VDel(t.Context(), "k\x00", value)
 	if err != nil || !gone.Deleted {
 		t.Fatal(gone, err)
 	}
@@ -72,7 +72,7 @@ func TestMosquittoSettings(t *testing.T) {
 				p := s.Pipeline(window)
 				var sent []*InFlight
 				for i := range keys * times {
-					f, err := p.Send(t.Context(), Set(fmt.Sprint(i%keys), fmt.Append(nil, window, i), SetOptions{}))
+					f, err := p.Send(t.Context(), Set(fmt.Sprint(i%keys), fmt.Append(nil, window, i)))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -91,7 +91,7 @@ func TestMosquittoSettings(t *testing.T) {
 					}
 				}
 			}
-			_, err := s.Set(t.Context(), "large", make([]byte, 3000), SetOptions{})
+			_, err := s.Set(t.Context(), "large", make([]byte, 3000))
 			if _, tooLarge := errors.AsType[*mqtt.TooLargeError](err); tooLarge != (global == "max_packet_size 2000") {
 				t.Errorf("3000 bytes: %v", err)
 			}
@@ -123,13 +123,13 @@ func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 	if _, err := s.Get(t.Context(), "k"); !isA[*NoStoreError](err) {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isA[*NoStoreError](err) || isLostAnswer(err) {
+	if _, err := s.Set(t.Context(), "k", nil); !isA[*NoStoreError](err) || isLostAnswer(err) {
 		t.Errorf("set: %v", err)
 	}
-	if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isA[*NoStoreError](err) {
+	if _, err := s.Watch(t.Context(), []string{"k"}); !isA[*NoStoreError](err) {
 		t.Errorf("watch: %v", err)
 	}
-	if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isA[*NoStoreError](err) {
+	if _, err := s.AcquireLock(t.Context(), "k"); !isA[*NoStoreError](err) {
 		t.Errorf("lock: %v", err)
 	}
 	if _, err := single(t.Context(), o, Get("k")); !isA[*NoStoreError](err) {
@@ -193,7 +193,7 @@ func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
 	broker := attached(t)
 	s := watchSession(t, Options{Address: broker.Addresses[0]})
 	put := func(value string) {
-		if _, err := s.Set(t.Context(), "k", []byte(value), SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), "k", []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestMosquittoRestartsWithAnotherPassword: the session continues with the password that ReadPassword returns.
+// TestMosquittoRestartsWithAnotherPassword: the session continues with the password that Password returns.
 func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users")
@@ -228,7 +228,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	password.Store("one")
 	s := watchSession(t, Options{
 		Address: broker.Addresses[0], Username: "ann",
-		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
+		Password: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
 	})
 	// No store is attached. A NoStoreError shows that the broker accepted the login.
 	taken := func() error {

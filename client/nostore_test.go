@@ -19,7 +19,7 @@ func TestNoCopyAfterTheEnd(t *testing.T) {
 		store.Intercept(on(wire.VerbSet, 1, emulator.Action{Refuse: 0x10}))
 		ctx, cancel := context.WithTimeout(t.Context(), storeRetry/2)
 		defer cancel()
-		r, err := s.send(ctx, Set("k", []byte("v"), SetOptions{}))
+		r, err := s.send(ctx, Set("k", []byte("v")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestCopiesAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		store.Intercept(on(wire.VerbSet, 1, emulator.Action{Drop: true}))
-		r, err := s.send(t.Context(), Set("k", []byte("v"), SetOptions{}))
+		r, err := s.send(t.Context(), Set("k", []byte("v")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math"
 	"net"
 	"net/url"
 	"strings"
@@ -21,9 +24,10 @@ const DefaultTimeout = 10 * time.Second
 // Options.MetricCategory is set.
 const DefaultMetricCategory = "sscli"
 
-// Options describe how to reach the store. Only Address is required.
+// Options describe how to reach the store. Only Address is required. No verb of package fmt prints a password of
+// Options, also not one of Proxy.
 type Options struct {
-	Address string      // host:port of the broker
+	Address string      // host:port of the broker; may be empty if Dial is set
 	TLS     *tls.Config // nil = plain text
 
 	// WebSocket is the path of the WebSocket at Address, such as "/mqtt"; empty = no WebSocket.
@@ -39,11 +43,10 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
-	Password []byte // nil = none
 
-	// ReadPassword, if set, returns the password; Password must then be nil. ReadPassword is called
-	// for each connection, so the password may change.
-	ReadPassword func() ([]byte, error)
+	// Password returns the password; nil = none. It is called for each connection, so the password may change.
+	// [Secret] returns one that does not.
+	Password func() ([]byte, error)
 
 	// TokenFile is a file with a Kubernetes service-account token, which is used instead of a user
 	// name and password. The session reads the file for each new connection, and then at the interval
@@ -76,16 +79,41 @@ type Options struct {
 
 	HighPriority bool          // ask the broker to accept requests even under load
 	Timeout      time.Duration // time limit of a call whose context has no deadline; 0 = DefaultTimeout
-	RetryFor     time.Duration // how long a call goes on trying to connect before it sends anything; each attempt has its time limit; 0 = one attempt
-	KeepAlive    time.Duration // whole seconds; 0 = 60 s
+	KeepAlive    time.Duration // at least 1 s, rounded up to whole seconds, at most 65535 s; 0 = 60 s
 
-	// OnRetry is called before each further attempt within RetryFor, with the error of the last one. It is
-	// called from the goroutine of the call, and must not use the session. nil = none.
-	OnRetry func(error)
+	// RetryFor is how long a call goes on trying to connect before it sends anything. A command that only reads is
+	// also sent again if the connection ends, or no answer comes, before its reply; a write never is. Each attempt has
+	// its time limit. 0 = one attempt.
+	RetryFor time.Duration
+
+	// Logger gets connections that are made (Info), and those that are lost or cannot be made (Warn). nil = none.
+	Logger *slog.Logger
+
+	// Observe is called when the session begins to send a command, with the context of its caller, and the function
+	// that it returns when the command has ended. That function may be nil. Each attempt within RetryFor counts, and so
+	// do the commands of locks, but not those that a watch sends for itself. Several goroutines call Observe; neither
+	// function may block or use the session. nil = none.
+	Observe func(ctx context.Context, c Command) (done func(Result, error))
 
 	// Trace is called for each packet, from several goroutines. It must not block or use the
 	// session.
 	Trace func(TraceEvent)
+}
+
+// Secret returns a function for Options.Password that returns text.
+func Secret(text string) func() ([]byte, error) {
+	return func() ([]byte, error) { return []byte(text), nil }
+}
+
+// Format prints the options for package fmt, without the password of Proxy.
+func (o Options) Format(f fmt.State, verb rune) {
+	type options Options
+	if o.Proxy != nil && o.Proxy.User != nil {
+		hidden := *o.Proxy
+		hidden.User = url.User(o.Proxy.User.Username())
+		o.Proxy = &hidden
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), options(o))
 }
 
 // hasToken reports whether the session logs in with a service-account token.
@@ -115,24 +143,26 @@ func (o Options) withDefaults() (Options, error) {
 	o.MetricCategory = cmp.Or(o.MetricCategory, DefaultMetricCategory)
 	o.Timeout = min(cmp.Or(o.Timeout, DefaultTimeout), maxExpiry)
 	o.TokenPoll = cmp.Or(o.TokenPoll, DefaultTokenPoll)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	switch {
 	case o.Timeout < 0:
 		return o, invalid("the timeout %v must be greater than 0", o.Timeout)
 	case o.RetryFor < 0:
 		return o, invalid("the time to retry %v must not be negative", o.RetryFor)
-	case o.KeepAlive != 0 && o.KeepAlive < time.Second:
-		return o, invalid("the keep-alive %v must be at least 1s", o.KeepAlive)
+	case o.KeepAlive != 0 && (o.KeepAlive < time.Second || o.KeepAlive > math.MaxUint16*time.Second):
+		return o, invalid("the keep-alive %v must be at least 1s and at most 65535s", o.KeepAlive)
 	case o.TokenPoll < 0:
 		return o, invalid("the token poll interval %v must be greater than 0", o.TokenPoll)
-	case o.hasToken() && (o.Username != "" || o.Password != nil || o.ReadPassword != nil):
+	case o.hasToken() && (o.Username != "" || o.Password != nil):
 		return o, invalid("a token cannot be combined with a user name or password")
 	case o.TokenFile != "" && o.ReadToken != nil:
 		return o, invalid("TokenFile cannot be combined with ReadToken")
-	case o.Password != nil && o.ReadPassword != nil:
-		return o, invalid("Password cannot be combined with ReadPassword")
 	case o.WebSocket != "" && !strings.HasPrefix(o.WebSocket, "/"):
 		return o, invalid("the path of a WebSocket must begin with /")
 	}
+	o.KeepAlive = (o.KeepAlive + time.Second - 1).Truncate(time.Second)
 	if err := wire.CheckClientID(o.ClientID); err != nil {
 		return o, &InvalidError{err}
 	}
@@ -145,5 +175,23 @@ func (o Options) withDefaults() (Options, error) {
 	if err := wire.CheckMetricCategory(o.MetricCategory); err != nil {
 		return o, &InvalidError{err}
 	}
-	return o, nil
+	return o, o.checkAddress()
+}
+
+// checkAddress checks Address, unless it is only a name for Dial.
+func (o Options) checkAddress() error {
+	if o.Dial != nil && o.Proxy == nil {
+		return nil
+	}
+	if o.Address == "" {
+		return invalid("the address is empty: expected host:port, as ParseURL and FromEnv set it")
+	}
+	_, port, err := net.SplitHostPort(o.Address)
+	if err == nil {
+		err = checkPort(port)
+	}
+	if err != nil {
+		return invalid("the address %.80q: expected host:port, with a port of 1 to 65535", o.Address)
+	}
+	return nil
 }

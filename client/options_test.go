@@ -112,20 +112,20 @@ func TestLogin(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "secret\x00"})})
 	for _, test := range []struct {
 		user     string
-		password []byte
+		password func() ([]byte, error)
 		want     bool
 	}{
-		{"ann", []byte("secret\x00"), true},
-		{"ann", []byte("secret"), false},
+		{"ann", client.Secret("secret\x00"), true},
+		{"ann", client.Secret("secret"), false},
 		{"ann", nil, false},
 		{"", nil, false},
-		{"bob", []byte("secret\x00"), false},
+		{"bob", client.Secret("secret\x00"), false},
 	} {
 		o := client.Options{Address: store.Addr().String(), Username: test.user, Password: test.password}
 		_, err := single(t.Context(), o, client.Get("k"))
 		if test.want {
 			if err != nil {
-				t.Errorf("%q %q: %v", test.user, test.password, err)
+				t.Errorf("%q: %v", test.user, err)
 			}
 			continue
 		}
@@ -146,7 +146,7 @@ func TestReceiveMaximumOne(t *testing.T) {
 	p := s.Pipeline(20)
 	var all []*client.InFlight
 	for i := range 100 {
-		all = append(all, must(p.Send(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t))
+		all = append(all, must(p.Send(t.Context(), client.Set(fmt.Sprint(i), "")))(t))
 	}
 	for _, f := range all {
 		must(f.Wait(context.Background()))(t)

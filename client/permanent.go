@@ -9,30 +9,31 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// IsPermanent reports whether err keeps a session from reconnecting: the broker's reason, such as no support for
-// QoS 1, would also apply to the next connection, or another client with the same client id took over the connection.
-// After a refused login, a session reconnects once its password or token has
-// changed.
+// IsPermanent reports whether err keeps a session from going on: the broker's reason, such as no support for QoS 1,
+// would also apply to the next connection, or another client with the same client id took over the connection. After a
+// refused login, a session goes on once its password or token has changed. The refusal of a request, or of a watch, is
+// not permanent: it leaves the session as it was.
 func IsPermanent(err error) bool {
+	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok &&
+		(refused.Packet == "PUBACK" || refused.Packet == "SUBACK" && !isA[*mqtt.DialError](err)) {
+		return false
+	}
+	return isRefusal(err)
+}
+
+// isRefusal reports whether the broker would refuse the same packet again: one that makes a connection, as with
+// IsPermanent, or one of a request or a watch.
+func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
 	if !ok {
 		return errors.Is(err, mqtt.ErrQoS0)
 	}
-	if isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token
-		return false
-	}
-	switch refused.Code {
-	case 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C, 0x8E, 0x8F, 0x90, 0x94, 0x95, 0x99, 0x9A, 0x9B, 0x9D, 0x9E, 0xA1, 0xA2:
-		return true
-	case 0x83, 0x9C:
-		return refused.Packet == "CONNACK"
-	}
-	return false
+	return !isA[*mqtt.ReauthError](err) && refused.Permanent() // after a ReauthError, a new connection logs in with a new token
 }
 
 // isHopeless reports whether the session must not reconnect after err.
 func (s *Session) isHopeless(err error) bool {
-	return IsPermanent(err) && !s.hasNewSecret(err) && !s.isOwnTakeOver(err)
+	return isRefusal(err) && !s.hasNewSecret(err) && !s.isOwnTakeOver(err)
 }
 
 // isFinal reports whether another attempt would only fail with the same error.

@@ -75,6 +75,9 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 const flushAfter = 5 * time.Millisecond
 
 func (p *Pipeline) queue(ctx context.Context, c Command, f *InFlight) (*InFlight, error) {
+	if p.s == nil {
+		return nil, invalid("the zero Pipeline has no session; a Pipeline comes from Session.Pipeline")
+	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -83,7 +86,11 @@ func (p *Pipeline) queue(ctx context.Context, c Command, f *InFlight) (*InFlight
 		return nil, err
 	}
 	r.s, r.command, r.ctx, r.inFlight, r.onEnd, r.onWait = p.s, c, ctx, f, p.onEnd, p.beforeWait
+	r.observed = p.s.observe(ctx, c)
 	if err := p.send(ctx, r); err != nil {
+		if r.observed != nil {
+			r.observed(nil, err)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		f.ended = nil
@@ -109,7 +116,7 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	if conn == nil {
 		p.beforeWait()
 		var err error
-		if conn, err = persist(ctx, s, func() (*mqtt.Conn, error) {
+		if conn, err = persist(ctx, s, Command{}, func() (*mqtt.Conn, error) {
 			limited, cancel := limitTo(ctx, s.o.Timeout)
 			defer cancel()
 			return s.connection(limited)
@@ -120,8 +127,34 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	return r.startAlone(ctx, conn)
 }
 
-// ended records the outcome of a request and frees its place.
+// ended handles the outcome of a request: a read whose reply was lost is sent again within Options.RetryFor.
 func (p *Pipeline) ended(r *request) {
+	s := p.s
+	if r.observed != nil {
+		r.observed(r.result, r.err)
+	}
+	if r.err == nil || s.o.RetryFor == 0 || !s.mayRepeat(r.command, r.err) || r.ctx.Err() != nil || !s.hold() {
+		p.over(r)
+		return
+	}
+	go func() {
+		defer s.wg.Done()
+		first := r.err
+		r.result, r.err = persist(r.ctx, s, r.command, func() (Result, error) {
+			if err := first; err != nil {
+				first = nil
+				return nil, err
+			}
+			limited, cancel := limitTo(r.ctx, s.o.Timeout)
+			defer cancel()
+			return s.do(limited, r.command)
+		})
+		p.over(r)
+	}()
+}
+
+// over records the outcome of a request and frees its place.
+func (p *Pipeline) over(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
 	}
@@ -215,6 +248,9 @@ func (p *Pipeline) freedLocked() <-chan struct{} {
 
 // Flush sends the requests that Queue has not sent yet. It does not wait.
 func (p *Pipeline) Flush() {
+	if p.s == nil {
+		return
+	}
 	if conn := p.s.alive(); conn != nil {
 		conn.Flush()
 	}
@@ -311,6 +347,11 @@ func (f *InFlight) Command() Command {
 
 // Done flushes, and returns a channel that is closed when the result is known.
 func (f *InFlight) Done() <-chan struct{} {
+	if f.pipe == nil {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
 	if !f.Over() {
 		f.pipe.Flush()
 	}
@@ -328,6 +369,9 @@ func (f *InFlight) Done() <-chan struct{} {
 // Wait waits for the result, or until ctx ends. It returns the errors of [Session.Do] or, if ctx ends first,
 // the cause of ctx; the request then goes on.
 func (f *InFlight) Wait(ctx context.Context) (Result, error) {
+	if f.pipe == nil {
+		return nil, invalid("the zero InFlight is no request; an InFlight comes from a Pipeline")
+	}
 	if !f.Over() {
 		select {
 		case <-f.Done():

@@ -71,8 +71,8 @@ func TestPipelineOrder(t *testing.T) {
 		return emulator.Action{}
 	})
 	p := s.Pipeline(10)
-	slow := must(p.Send(t.Context(), client.Set("slow", []byte("1"), client.SetOptions{})))(t)
-	fast := must(p.Send(t.Context(), client.Set("fast", []byte("1"), client.SetOptions{})))(t)
+	slow := must(p.Send(t.Context(), client.Set("slow", []byte("1"))))(t)
+	fast := must(p.Send(t.Context(), client.Set("fast", []byte("1"))))(t)
 	must(fast.Wait(context.Background()))(t)
 	// A second request for the slow key waits for the first until its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -120,7 +120,7 @@ func TestPipelineSenders(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for range 10 {
-				f, err := p.Send(t.Context(), client.Set("k", nil, client.SetOptions{}))
+				f, err := p.Send(t.Context(), client.Set("k", ""))
 				if err != nil {
 					t.Error(err)
 					return
@@ -143,7 +143,7 @@ func TestPipelineTimeout(t *testing.T) {
 		store.Intercept(always(emulator.Action{Drop: true}))
 		p := s.Pipeline(1)
 		for i := range 3 {
-			f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), nil, client.SetOptions{})))(t)
+			f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), "")))(t)
 			_, err := f.Wait(context.Background())
 			if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -186,7 +186,7 @@ func TestPipelineContext(t *testing.T) {
 	// ctx also ends a request in flight.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	store.Intercept(always(emulator.Action{Drop: true}))
-	f := must(p.Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
+	f := must(p.Send(ctx, client.Set("k", "")))(t)
 	cancel(enough)
 	_, err := f.Wait(context.Background())
 	if as[*client.LostAnswerError](t, err); !errors.Is(err, enough) {
@@ -272,7 +272,7 @@ func TestPipelineModel(t *testing.T) {
 					return got.Found == found && string(got.Value) == before
 				}
 			case 1:
-				c = client.Set(key, []byte(value), client.SetOptions{})
+				c = client.Set(key, []byte(value))
 				check = func(r client.Result) bool { return r.(client.SetResult).Applied }
 				model[key] = value
 			case 2, 3:
@@ -286,11 +286,11 @@ func TestPipelineModel(t *testing.T) {
 					model[key] = value
 				}
 			case 4:
-				c = client.Del(key, client.WriteOptions{})
+				c = client.Del(key)
 				check = func(r client.Result) bool { return r.(client.DelResult).Deleted == found }
 				delete(model, key)
 			case 5:
-				c = client.VDel(key, []byte(value), client.WriteOptions{})
+				c = client.VDel(key, []byte(value))
 				want := int64(0)
 				if found {
 					want = -1
@@ -330,7 +330,7 @@ func TestPipelineBreak(t *testing.T) {
 	var all []*client.InFlight
 	var keys []string
 	for i := range 100 {
-		f, err := p.Send(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{}))
+		f, err := p.Send(t.Context(), client.Set(fmt.Sprint(i), ""))
 		if err != nil {
 			as[*mqtt.LostError](t, err)
 			continue
@@ -364,9 +364,9 @@ func TestPipelineResultsStay(t *testing.T) {
 		var got, called []*client.InFlight
 		for i := range 2000 {
 			key := fmt.Sprint(i)
-			queue(client.Set(key, []byte(value(i)), client.SetOptions{}))
+			queue(client.Set(key, []byte(value(i))))
 			got = append(got, queue(client.Get(key)))
-			called = append(called, queue(client.Call([]string{"GET", key}, client.WriteOptions{})))
+			called = append(called, queue(client.Call([]string{"GET", key})))
 		}
 		for i := range got {
 			if r := must(got[i].Wait(context.Background()))(t).(client.GetResult); string(r.Value) != value(i) {
@@ -388,12 +388,12 @@ func TestPipelineClock(t *testing.T) {
 	p := s.Pipeline(16)
 	began := time.Now()
 	for i := range 200 {
-		f := must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t)
+		f := must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), "")))(t)
 		if i%16 == 15 {
 			if version := must(f.Wait(context.Background()))(t).Info().Version; version.Compare(ahead) > 0 {
 				ahead = version
 			}
-			must(s.Set(t.Context(), "stamped", nil, client.SetOptions{}))(t)
+			must(s.Set(t.Context(), "stamped", nil))(t)
 			sent := seen.requests()
 			text, _ := sent[len(sent)-1].Property("__ts")
 			if stamp := must(client.ParseVersion(text))(t); stamp.Compare(ahead) <= 0 {
@@ -415,7 +415,7 @@ func TestPipelineQueue(t *testing.T) {
 	p := s.Pipeline(3)
 	p.OnWait(func() { waits++ })
 	queue := func(ctx context.Context, key string) (*client.InFlight, error) {
-		return p.Queue(ctx, client.Set(key, nil, client.SetOptions{}))
+		return p.Queue(ctx, client.Set(key, ""))
 	}
 	a := must(queue(t.Context(), "a"))(t)
 	must(queue(t.Context(), "b"))(t)
@@ -452,7 +452,7 @@ func TestPipelineLosses(t *testing.T) {
 	virtual(t, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
 		store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() != "c"} })
 		p := s.Pipeline(1)
-		lost := must(p.Send(t.Context(), client.Set("a", nil, client.SetOptions{})))(t)
+		lost := must(p.Send(t.Context(), client.Set("a", "")))(t)
 		read := must(p.Send(t.Context(), client.Get("b")))(t)
 		if n := p.Losses(); n != 1 {
 			t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
@@ -462,7 +462,7 @@ func TestPipelineLosses(t *testing.T) {
 		if _, err := read.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait(context.Background()))(t)
+		must(must(p.Send(t.Context(), client.Set("c", "")))(t).Wait(context.Background()))(t)
 		if n := p.Losses(); n != 1 {
 			t.Errorf("%d losses, want 1: neither a lost read nor an answered write is one", n)
 		}

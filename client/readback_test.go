@@ -136,7 +136,7 @@ func TestReadBackWaits(t *testing.T) {
 					sets.Add(1)
 					return test.a
 				})
-				_, err := s.Set(t.Context(), "k", []byte("v"), client.SetOptions{})
+				_, err := s.Set(t.Context(), "k", []byte("v"))
 				lost := as[*client.LostAnswerError](t, err)
 				r, err := s.ReadBack(ctx, lost)
 				if err != nil || r.Outcome != test.want {
@@ -174,7 +174,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f := must(s.Pipeline(1).Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
+	f := must(s.Pipeline(1).Send(ctx, client.Set("k", "")))(t)
 	<-arrived
 	taken := time.Now()
 	close(goOn)
@@ -191,7 +191,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		lost := &client.LostAnswerError{Command: client.Del("k", client.WriteOptions{}), Expires: start.Add(5 * time.Second)}
+		lost := &client.LostAnswerError{Command: client.Del("k"), Expires: start.Add(5 * time.Second)}
 		r, err := readBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
 		if as[*mqtt.DialError](t, err); r.Outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
@@ -199,12 +199,12 @@ func TestReadBackConnectsLate(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		lost.Expires = time.Now().Add(5 * time.Second)
-		if _, err := readBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
+		if _, err := readBack(ctx, client.Options{Address: "127.0.0.1:1"}, lost); err != context.DeadlineExceeded {
 			t.Error(err)
 		}
-		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}, client.WriteOptions{}), Expires: time.Now().Add(time.Hour)}
+		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}), Expires: time.Now().Add(time.Hour)}
 		start = time.Now()
-		if r, err := readBack(t.Context(), client.Options{}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
+		if r, err := readBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
 		}
 	})
@@ -215,7 +215,7 @@ func TestReadBackUnreadable(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Read })})
 	s := dial(t, store, client.Options{})
-	lost := &client.LostAnswerError{Command: client.Set("k", nil, client.SetOptions{}), Err: errors.New("lost")}
+	lost := &client.LostAnswerError{Command: client.Set("k", ""), Err: errors.New("lost")}
 	r, err := s.ReadBack(t.Context(), lost)
 	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized || r.Outcome != client.OutcomeUnknown {
 		t.Errorf("got %d, %v", r.Outcome, err)
@@ -276,7 +276,7 @@ func TestReadBackAsksAgain(t *testing.T) {
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
-				lost := &client.LostAnswerError{Command: client.Set("k", []byte("v"), client.SetOptions{}), Err: errors.New("lost")}
+				lost := &client.LostAnswerError{Command: client.Set("k", []byte("v")), Err: errors.New("lost")}
 				if r, err := s.ReadBack(ctx, lost); err != nil || r.Outcome != client.Fulfilled || reads.Load() != 2 {
 					t.Errorf("got %d, %v after %d reads", r.Outcome, err, reads.Load())
 				}

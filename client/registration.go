@@ -384,7 +384,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 		g.state = regUnknown
 	}
 	// With one of these errors, a retry on another connection would fail too.
-	if isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err) {
+	if isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || isRefusal(err) {
 		if isA[*StoreError](err) && q.op == opRegister {
 			g.state = regNone
 		}

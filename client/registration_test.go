@@ -47,7 +47,7 @@ func TestLostReplyOfRegistration(t *testing.T) {
 					<-dropped
 					cancel()
 				}()
-				if _, err := s.Watch(ctx, []string{"k"}, WatchOptions{}); !errors.Is(err, context.Canceled) {
+				if _, err := s.Watch(ctx, []string{"k"}); !errors.Is(err, context.Canceled) {
 					t.Fatalf("the watch whose reply was lost: %v", err)
 				}
 			}

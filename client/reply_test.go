@@ -24,7 +24,7 @@ func TestLateReply(t *testing.T) {
 	defer cancel()
 	result := make(chan error)
 	go func() {
-		_, err := s.Set(ctx, "k", []byte("v"), client.SetOptions{})
+		_, err := s.Set(ctx, "k", []byte("v"))
 		result <- err
 	}()
 	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
@@ -50,7 +50,7 @@ func TestDuplicateReply(t *testing.T) {
 	store.Intercept(always(emulator.Action{Duplicate: true}))
 	for i := range 20 {
 		key := fmt.Sprint(i)
-		must(s.Set(t.Context(), key, []byte(key), client.SetOptions{}))(t)
+		must(s.Set(t.Context(), key, []byte(key)))(t)
 		r := must(s.Get(t.Context(), key))(t)
 		if string(r.Value) != key {
 			t.Errorf("got %q for %q", r.Value, key)
@@ -89,7 +89,7 @@ func TestReplyBeforePuback(t *testing.T) {
 	store, s := open(t)
 	store.Intercept(always(emulator.Action{PubackLast: true}))
 	for range 20 {
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", nil))(t)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNoPuback(t *testing.T) {
 	store, s := open(t)
 	store.Intercept(always(emulator.Action{NoPuback: true}))
 	for range 20 {
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", nil))(t)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRefused(t *testing.T) {
 	store, s := open(t)
 	for _, code := range []byte{mqtt.ReasonNotAuthorized, mqtt.ReasonQuotaExceeded, 0x80} {
 		store.Intercept(always(emulator.Action{Refuse: code}))
-		for _, c := range []client.Command{client.Get("k"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{}), client.Call([]string{"NEW"}, client.WriteOptions{})} {
+		for _, c := range []client.Command{client.Get("k"), client.Set("k", ""), client.Del("k"), client.Call([]string{"NEW"})} {
 			_, err := s.Do(t.Context(), c)
 			if e := as[*mqtt.ReasonError](t, err); e.Packet != "PUBACK" || e.Code != code {
 				t.Errorf("%s: got %v, want 0x%02X", c.Verb(), err, code)
@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	store.Intercept(nil)
-	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "k", nil))(t)
 }
 
 // TestForeignReply: messages of other senders on the response topic are ignored.

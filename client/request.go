@@ -45,6 +45,7 @@ type request struct {
 	// Set for a request of a Pipeline. The request ends when ctx ends.
 	ctx      context.Context
 	inFlight *InFlight
+	observed func(Result, error) // see Session.observe
 }
 
 // Do sends a request and waits for its reply until ctx ends or, if ctx has no deadline, for
@@ -62,11 +63,14 @@ func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	if s.o.RetryFor == 0 {
 		return s.do(ctx, c)
 	}
-	return persist(ctx, s, func() (Result, error) { return s.do(ctx, c) })
+	return persist(ctx, s, c, func() (Result, error) { return s.do(ctx, c) })
 }
 
 // do is like Do, without Options.RetryFor.
-func (s *Session) do(ctx context.Context, c Command) (Result, error) {
+func (s *Session) do(ctx context.Context, c Command) (result Result, err error) {
+	if done := s.observe(ctx, c); done != nil {
+		defer func() { done(result, err) }()
+	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	if c.repeatable() && !s.o.NoPipelining && c.Check() == nil && s.alive() == nil {
@@ -77,6 +81,14 @@ func (s *Session) do(ctx context.Context, c Command) (Result, error) {
 		return nil, err
 	}
 	return r.waitOrAbandon(ctx)
+}
+
+// observe calls Options.Observe. The caller calls the result, unless it is nil, when the command has ended.
+func (s *Session) observe(ctx context.Context, c Command) (done func(Result, error)) {
+	if s.o.Observe == nil || c.Check() != nil {
+		return nil
+	}
+	return s.o.Observe(ctx, c)
 }
 
 // send sends a request. ctx must have a deadline.

@@ -27,15 +27,15 @@ func TestRequestProperties(t *testing.T) {
 		more []string
 	}{
 		{client.Get("k"), nil},
-		{client.Set("k", nil, client.SetOptions{}), nil},
-		{client.Set("k", nil, client.SetOptions{Persist: true}), []string{"aio-persistence"}},
-		{client.Set("k", nil, client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}}), []string{"__ft"}},
-		{client.Set("k", nil, client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}, Persist: true}), []string{"__ft", "aio-persistence"}},
+		{client.Set("k", ""), nil},
+		{client.Set("k", "", client.SetOptions{Persist: true}), []string{"aio-persistence"}},
+		{client.Set("k", "", client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}}), []string{"__ft"}},
+		{client.Set("k", "", client.SetOptions{WriteOptions: client.WriteOptions{Fence: fence}, Persist: true}), []string{"__ft", "aio-persistence"}},
 		{client.VDel("k", []byte("x"), client.WriteOptions{Fence: fence}), []string{"__ft"}},
 		{client.Del("k", client.WriteOptions{Fence: fence}), []string{"__ft"}},
-		{client.Del("k", client.WriteOptions{}), nil},
-		{client.VDel("k", nil, client.WriteOptions{}), nil},
-		{client.Call([]string{"KEYNOTIFY", "k"}, client.WriteOptions{}), nil},
+		{client.Del("k"), nil},
+		{client.VDel("k", ""), nil},
+		{client.Call([]string{"KEYNOTIFY", "k"}), nil},
 	} {
 		must(s.Do(t.Context(), test.c))(t)
 		sent := seen.requests()
@@ -138,7 +138,7 @@ func TestResponseTopic(t *testing.T) {
 		store := emulator.Start(t)
 		var seen recorder
 		s := dial(t, store, client.Options{ClientID: test.id, ResponseTopic: test.topic, Trace: seen.record})
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", nil))(t)
 		if got := seen.requests()[0].ResponseTopic; got != test.want {
 			t.Errorf("%q: got %q, want %q", test.id, got, test.want)
 		}
@@ -167,15 +167,15 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 2000}})
 	s := dial(t, store, client.Options{})
-	_, err := s.Set(t.Context(), "k", make([]byte, 2000), client.SetOptions{})
+	_, err := s.Set(t.Context(), "k", make([]byte, 2000))
 	as[*mqtt.TooLargeError](t, err)
 	not[*client.LostAnswerError](t, err)
-	_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", make([]byte, 2000), client.SetOptions{}))
+	_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", make([]byte, 2000)))
 	as[*mqtt.TooLargeError](t, err)
 	if n := store.State().Requests; n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
-	must(s.Set(t.Context(), "k", make([]byte, 1000), client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "k", make([]byte, 1000)))(t)
 }
 
 // TestNoStore: a request that no store receives fails when the patience or its time is over.
@@ -197,8 +197,8 @@ func TestNoStore(t *testing.T) {
 			for _, c := range append(reads(), writes()...) {
 				check(string(c.Verb()), func() error { _, err := s.Do(t.Context(), c); return err })
 			}
-			check("watch", func() error { _, err := s.Watch(t.Context(), []string{"k"}, client.WatchOptions{}); return err })
-			check("lock", func() error { _, err := s.AcquireLock(t.Context(), "k", client.LockOptions{}); return err })
+			check("watch", func() error { _, err := s.Watch(t.Context(), []string{"k"}); return err })
+			check("lock", func() error { _, err := s.AcquireLock(t.Context(), "k"); return err })
 			early := client.Options{Address: store.Addr().String(), Dial: store.Dial, Timeout: timeout}
 			check("early", func() error { _, err := single(t.Context(), early, client.Get("k")); return err })
 		})
@@ -213,12 +213,12 @@ func TestFarDeadline(t *testing.T) {
 		ctx, cancel := context.WithDeadline(t.Context(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 		defer cancel()
 		for _, ctx := range []context.Context{ctx, t.Context()} {
-			if _, err := s.Set(ctx, "k", nil, client.SetOptions{}); err != nil {
+			if _, err := s.Set(ctx, "k", nil); err != nil {
 				t.Error(err)
 			}
 		}
 		store.Intercept(nil)
-		if err := s.WithLock(t.Context(), "l", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil }); err != nil {
+		if err := s.WithLock(t.Context(), "l", func(context.Context, *client.Lock) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if store.Keys()[0] != "k" || len(store.Keys()) > 1 {

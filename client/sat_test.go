@@ -323,9 +323,7 @@ func TestTokenExcludesUserAndPassword(t *testing.T) {
 	read := func() ([]byte, error) { return nil, nil }
 	for _, o := range []Options{
 		{TokenFile: "f", Username: "u"},
-		{TokenFile: "f", Password: []byte{}},
-		{TokenFile: "f", ReadPassword: read},
-		{Password: []byte{}, ReadPassword: read},
+		{TokenFile: "f", Password: read},
 		{TokenFile: "f", TokenPoll: -1},
 		{WebSocket: "mqtt"},
 	} {
@@ -351,7 +349,7 @@ func TestPasswordIsReadForEachConnection(t *testing.T) {
 		defer mu.Unlock()
 		return user == "ann" && string(password) == want
 	}})
-	s := watchSession(t, Options{Address: store.Addr().String(), Username: "ann", ReadPassword: func() ([]byte, error) {
+	s := watchSession(t, Options{Address: store.Addr().String(), Username: "ann", Password: func() ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if have == "" {

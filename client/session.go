@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"sync"
 	"time"
@@ -36,10 +37,10 @@ type Session struct {
 
 	mu               sync.Mutex
 	conn             *mqtt.Conn
-	refused          error     // why the session must not connect again; nil = it may
-	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take over our connection
-	ownTakeOver      error     // of the last connection that an abandoned CONNECT took over; nil = none
-	tried            []byte    // the password or token that the broker last accepted or refused
+	refused          error             // why the session must not connect again; nil = it may
+	abandonedConnect time.Time         // time of the last abandoned CONNECT, which may still take over our connection
+	ownTakeOver      error             // of the last connection that an abandoned CONNECT took over; nil = none
+	tried            [sha256.Size]byte // hash of the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message             // memory for the next request's message
 	deadlineTimer    *time.Timer              // calls endOverdue when the oldest request.alone times out; nil = none
@@ -104,7 +105,7 @@ func (s *Session) check() error {
 // deadline, within Options.Timeout. It does nothing if the session is connected. The error is a
 // *[DialError], ErrClosed, the cause of ctx, or the error that keeps the session from reconnecting (see Err).
 func (s *Session) Connect(ctx context.Context) error {
-	_, err := persist(ctx, s, func() (*mqtt.Conn, error) {
+	_, err := persist(ctx, s, Command{}, func() (*mqtt.Conn, error) {
 		ctx, cancel := s.limit(ctx)
 		defer cancel()
 		return s.connection(ctx)
@@ -287,7 +288,8 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 		conn, secret, err = s.dial(ctx, filters, early)
 	}
 	if err != nil {
-		if IsPermanent(err) && !s.isOwnTakeOver(err) {
+		s.o.Logger.WarnContext(ctx, "no connection", "address", s.o.Address, "client", s.o.ClientID, "error", err)
+		if isRefusal(err) && !s.isOwnTakeOver(err) {
 			s.mu.Lock()
 			s.refused = err
 			s.mu.Unlock()
@@ -325,8 +327,12 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	if s.o.hasToken() {
 		s.wg.Go(func() { s.keepToken(conn, secret) })
 	}
+	s.o.Logger.Info("connected", "address", s.o.Address, "client", s.o.ClientID)
 	s.wg.Go(func() {
 		<-conn.Done()
+		if s.ctx.Err() == nil {
+			s.o.Logger.Warn("connection lost", "address", s.o.Address, "client", s.o.ClientID, "error", conn.Err())
+		}
 		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
 		_ = conn.Close() // waits for conn's goroutines; the error is conn.Err(), which finishAll already has
 	})

@@ -21,11 +21,11 @@ import (
 // writes returns commands whose outcome is unknown without a reply.
 func writes() []client.Command {
 	return []client.Command{
-		client.Set("k", []byte("v"), client.SetOptions{}),
-		client.Del("k", client.WriteOptions{}),
-		client.VDel("k", []byte("v"), client.WriteOptions{}),
-		client.Call([]string{"SET", "k", "v"}, client.WriteOptions{}),
-		client.Call([]string{"NEW", "k"}, client.WriteOptions{}),
+		client.Set("k", []byte("v")),
+		client.Del("k"),
+		client.VDel("k", []byte("v")),
+		client.Call([]string{"SET", "k", "v"}),
+		client.Call([]string{"NEW", "k"}),
 	}
 }
 
@@ -33,9 +33,9 @@ func writes() []client.Command {
 func reads() []client.Command {
 	return []client.Command{
 		client.Get("k"),
-		client.Call([]string{"GET", "k"}, client.WriteOptions{}),
-		client.Call([]string{"KEYNOTIFY", "k"}, client.WriteOptions{}),
-		client.Call([]string{"SCAN", "*"}, client.WriteOptions{}),
+		client.Call([]string{"GET", "k"}),
+		client.Call([]string{"KEYNOTIFY", "k"}),
+		client.Call([]string{"SCAN", "*"}),
 	}
 }
 
@@ -144,7 +144,7 @@ func TestConnectionCut(t *testing.T) {
 				}
 				return test.a
 			})
-			_, err := s.Set(t.Context(), "k", []byte("v"), client.SetOptions{})
+			_, err := s.Set(t.Context(), "k", []byte("v"))
 			as[*client.LostAnswerError](t, err)
 			as[*mqtt.LostError](t, err)
 			if code, _ := mqtt.ReasonCode(err); code != test.code {
@@ -180,7 +180,7 @@ func TestDisconnectCodes(t *testing.T) {
 		if got, _ := mqtt.ReasonCode(err); got != code {
 			t.Errorf("got %v, want 0x%02X", err, code)
 		}
-		_, again := s.Set(t.Context(), "k", nil, client.SetOptions{})
+		_, again := s.Set(t.Context(), "k", nil)
 		connects := len(seen.all("CONNECT", true))
 		if slices.Contains(fatal, code) {
 			if got, _ := mqtt.ReasonCode(again); got != code || connects != 1 {
@@ -217,7 +217,7 @@ func TestReconnect(t *testing.T) {
 	store := emulator.Start(t)
 	var seen recorder
 	s := dial(t, store, client.Options{Trace: seen.record})
-	must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "k", []byte("v")))(t)
 	for range 5 {
 		store.DropAll()
 		if r := get(t, s, "k"); string(r.Value) != "v" {
@@ -258,13 +258,13 @@ func TestReconnectRefused(t *testing.T) {
 	var revoked atomic.Bool
 	store := emulator.Start(t, emulator.Options{CheckLogin: func(string, []byte) bool { return !revoked.Load() }})
 	var seen recorder
-	s := dial(t, store, client.Options{Username: "ann", Password: []byte("x"), Trace: seen.record})
+	s := dial(t, store, client.Options{Username: "ann", Password: client.Secret("x"), Trace: seen.record})
 	revoked.Store(true)
 	store.Intercept(once(emulator.Action{Cut: true}))
 	_, err := s.Get(t.Context(), "k")
 	as[*mqtt.LostError](t, err)
 	for range 3 {
-		_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
+		_, err := s.Set(t.Context(), "k", nil)
 		as[*mqtt.DialError](t, err)
 		if e := as[*mqtt.ReasonError](t, err); e.Code != mqtt.ReasonBadLogin {
 			t.Error(err)
@@ -285,7 +285,7 @@ func TestReconnectLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for {
-		_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
+		_, err := s.Set(t.Context(), "k", nil)
 		if err == nil {
 			t.Fatal("a closed store answered")
 		}
@@ -295,7 +295,7 @@ func TestReconnectLater(t *testing.T) {
 		}
 	}
 	emulator.Start(t, emulator.Options{Listen: address})
-	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "k", nil))(t)
 }
 
 // TestClose is not parallel, because it looks at the goroutines of all sessions.
@@ -318,7 +318,7 @@ func TestClose(t *testing.T) {
 		}()
 	}
 	p := s.Pipeline(10)
-	f := must(p.Send(t.Context(), client.Set("l", nil, client.SetOptions{})))(t)
+	f := must(p.Send(t.Context(), client.Set("l", "")))(t)
 	await(t, store, func(s emulator.State) bool { return s.Requests == before+len(all)+1 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -336,7 +336,7 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 	for range 2 {
-		if _, err := s.Set(t.Context(), "k", nil, client.SetOptions{}); err != mqtt.ErrClosed {
+		if _, err := s.Set(t.Context(), "k", nil); err != mqtt.ErrClosed {
 			t.Error(err)
 		}
 		if _, err := p.Send(t.Context(), client.Get("k")); err != mqtt.ErrClosed {
@@ -448,7 +448,7 @@ func TestChaos(t *testing.T) {
 			p := s.Pipeline(4)
 			key := fmt.Sprint(i % 3)
 			for ctx.Err() == nil {
-				_, err := s.Set(t.Context(), key, nil, client.SetOptions{})
+				_, err := s.Set(t.Context(), key, nil)
 				f, err2 := p.Send(t.Context(), client.Get(key))
 				if err2 == nil {
 					_, err2 = f.Wait(context.Background())

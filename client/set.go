@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -35,18 +36,17 @@ type SetResult struct {
 
 // Set returns a command that stores a value; its result is a [SetResult]. A condition that was not
 // met is not an error.
-func Set(key string, value []byte, o SetOptions) Command { return SetText(key, string(value), o) }
-
-// SetText is like [Set], but takes the value as a string, which it does not copy.
-func SetText(key, value string, o SetOptions) Command {
-	c := newCommand(effectPut, readSet, wire.VerbSet, key, value)
+func Set[V ~string | ~[]byte](key string, value V, options ...SetOptions) Command {
+	o, err := option(options)
+	c := newCommand(effectPut, readSet, wire.VerbSet, key, string(value))
+	c.err = cmp.Or(c.err, err)
 	if o.Condition != Always {
 		c.more = append(c.more, string(o.Condition))
 	}
 	if o.TTL != 0 {
 		c.more = append(c.more, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c = c.with(o.WriteOptions)
+	c = c.with(o.WriteOptions, nil)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:
@@ -69,6 +69,6 @@ func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Te
 
 // Set sends the command [Set]. A condition that is not met is not an error: Applied is false,
 // and Version is the existing key's version, if the store sent one.
-func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
-	return As[SetResult](s.Do(ctx, Set(key, value, o)))
+func (s *Session) Set(ctx context.Context, key string, value []byte, o ...SetOptions) (SetResult, error) {
+	return As[SetResult](s.Do(ctx, Set(key, value, o...)))
 }

@@ -60,7 +60,7 @@ func TestSetTTL(t *testing.T) {
 	store, s := open(t)
 	must(s.Set(t.Context(), "short", []byte("v"), client.SetOptions{TTL: 10 * time.Second, Condition: client.NX}))(t)
 	must(s.Set(t.Context(), "long", []byte("v"), client.SetOptions{TTL: time.Hour, Condition: client.NEX}))(t)
-	must(s.Set(t.Context(), "ever", []byte("v"), client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "ever", []byte("v")))(t)
 	store.FastForward(15 * time.Second)
 	for key, want := range map[string]bool{"short": false, "long": true, "ever": true} {
 		r := must(s.Get(t.Context(), key))(t)
@@ -100,14 +100,14 @@ func TestInvalidCommands(t *testing.T) {
 	store, s := open(t)
 	for name, c := range map[string]client.Command{
 		"GET, empty key":     client.Get(""),
-		"SET, empty key":     client.Set("", []byte("v"), client.SetOptions{}),
-		"DEL, empty key":     client.Del("", client.WriteOptions{}),
-		"VDEL, empty key":    client.VDel("", []byte("v"), client.WriteOptions{}),
-		"half a millisecond": client.Set("k", nil, client.SetOptions{TTL: time.Millisecond / 2}),
-		"one and a half":     client.Set("k", nil, client.SetOptions{TTL: time.Millisecond * 3 / 2}),
-		"negative TTL":       client.Set("k", nil, client.SetOptions{TTL: -time.Second}),
-		"lower-case nx":      client.Set("k", nil, client.SetOptions{Condition: "nx"}),
-		"empty request":      client.Call(nil, client.WriteOptions{}),
+		"SET, empty key":     client.Set("", []byte("v")),
+		"DEL, empty key":     client.Del(""),
+		"VDEL, empty key":    client.VDel("", []byte("v")),
+		"half a millisecond": client.Set("k", "", client.SetOptions{TTL: time.Millisecond / 2}),
+		"one and a half":     client.Set("k", "", client.SetOptions{TTL: time.Millisecond * 3 / 2}),
+		"negative TTL":       client.Set("k", "", client.SetOptions{TTL: -time.Second}),
+		"lower-case nx":      client.Set("k", "", client.SetOptions{Condition: "nx"}),
+		"empty request":      client.Call(nil),
 	} {
 		_, err := s.Do(t.Context(), c)
 		as[*client.InvalidError](t, err)

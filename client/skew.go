@@ -34,14 +34,14 @@ const skewAge = 24 * time.Hour
 // The store refuses timestamps that are more than a minute ahead of the hybrid clock. MeasureSkew
 // returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
-	return persist(ctx, s, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
+	return persist(ctx, s, Command{}, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
 }
 
 // measureSkew is like MeasureSkew, without Options.RetryFor.
 func (s *Session) measureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	c := Set(key, nil, SetOptions{TTL: ttl})
+	c := Set(key, "", SetOptions{TTL: ttl})
 	c.timestamp = &wire.Version{Wall: time.Now().Add(-skewAge).UnixMilli(), Node: uuid.NewString()}
 	p, err := s.send(ctx, c)
 	if err != nil {

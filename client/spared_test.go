@@ -23,15 +23,15 @@ func TestNotificationsRefused(t *testing.T) {
 	s := must(client.New(patient(client.Options{Address: store.Addr().String()})))(t)
 	defer s.Close()
 	for range 3 {
-		if _, err := s.Watch(t.Context(), []string{"k"}, client.WatchOptions{}); !errors.Is(err, client.ErrNotAuthorized) {
+		if _, err := s.Watch(t.Context(), []string{"k"}); !errors.Is(err, client.ErrNotAuthorized) {
 			t.Errorf("a watch: %v", err)
 		}
 		must(s.Get(t.Context(), "k"))(t)
-		err := s.WithLock(t.Context(), "lock", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil })
+		err := s.WithLock(t.Context(), "lock", func(context.Context, *client.Lock) error { return nil })
 		if !errors.Is(err, client.ErrNotAuthorized) {
 			t.Errorf("a lock: %v", err)
 		}
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", nil))(t)
 		down := s.Down()
 		store.DropAll()
 		<-down
@@ -47,7 +47,7 @@ func TestTooLargeFirst(t *testing.T) {
 	for range 3 {
 		_, err := s.Get(t.Context(), strings.Repeat("k", 4000))
 		as[*mqtt.TooLargeError](t, err)
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Set(t.Context(), "k", nil))(t)
 		must(s.Get(t.Context(), "k"))(t)
 		down := s.Down()
 		store.DropAll()
@@ -93,16 +93,16 @@ func TestSlowUpload(t *testing.T) {
 					t.Errorf("the GET behind the SET: %v", err)
 				}
 			})
-			must(s.Set(t.Context(), "large", large, client.SetOptions{}))(t)
+			must(s.Set(t.Context(), "large", large))(t)
 			beside.Wait()
 		})
 	})
 	t.Run("under a lock", func(t *testing.T) {
 		virtualSlow(t, func(t *testing.T, s *client.Session) {
-			if err := s.WithLock(t.Context(), "lock", client.LockOptions{TTL: 40 * time.Second}, func(ctx context.Context, l *client.Lock) error {
-				_, err := l.Set(ctx, "large", large, client.SetOptions{})
+			if err := s.WithLock(t.Context(), "lock", func(ctx context.Context, l *client.Lock) error {
+				_, err := l.Set(ctx, "large", large)
 				return err
-			}); err != nil {
+			}, client.LockOptions{TTL: 40 * time.Second}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -121,7 +121,7 @@ func TestValuesAreNotShared(t *testing.T) {
 	clear(lock.Holder())
 	var watches []*client.Watch
 	for range 3 {
-		w := must(s.Watch(t.Context(), []string{"k", "k2"}, client.WatchOptions{}))(t)
+		w := must(s.Watch(t.Context(), []string{"k", "k2"}))(t)
 		defer w.Close()
 		watches = append(watches, w)
 	}
@@ -148,14 +148,14 @@ func TestRetryForLocks(t *testing.T) {
 	held := client.LockOptions{Holder: []byte("me"), TTL: time.Hour}
 	for name, call := range map[string]func(ctx context.Context, s *client.Session) error{
 		"Lock": func(ctx context.Context, s *client.Session) error {
-			_, err := s.Lock(ctx, "l", client.LockOptions{})
+			_, err := s.Lock(ctx, "l")
 			return err
 		},
 		"WithLock": func(ctx context.Context, s *client.Session) error {
-			return s.WithLock(ctx, "l", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil })
+			return s.WithLock(ctx, "l", func(context.Context, *client.Lock) error { return nil })
 		},
 		"AcquireLock": func(ctx context.Context, s *client.Session) error {
-			_, err := s.AcquireLock(ctx, "l", client.LockOptions{})
+			_, err := s.AcquireLock(ctx, "l")
 			return err
 		},
 		"RenewLock": func(ctx context.Context, s *client.Session) error {

@@ -39,7 +39,7 @@ func TestStoreErrors(t *testing.T) {
 					a.Set(wire.PropStatus, status)
 					a.Delete(wire.PropTimestamp)
 				}}))
-				for _, c := range []client.Command{client.Get("k"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{}), client.VDel("k", nil, client.WriteOptions{})} {
+				for _, c := range []client.Command{client.Get("k"), client.Set("k", ""), client.Del("k"), client.VDel("k", "")} {
 					_, err := s.Do(t.Context(), c)
 					if e := as[*wire.StoreError](t, err); e.Text != test.text || e.Kind() != test.kind {
 						t.Errorf("%q: got %q, %s", payload, e.Text, e.Kind())
@@ -58,7 +58,7 @@ func TestStoreErrors(t *testing.T) {
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{Skew: -70 * time.Second}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
-		_, err := s.Set(t.Context(), "k", nil, client.SetOptions{})
+		_, err := s.Set(t.Context(), "k", nil)
 		if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorClockAhead {
 			t.Error(err)
 		}
@@ -68,8 +68,8 @@ func TestClockAhead(t *testing.T) {
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{MaxKeys: 1}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
-		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
-		_, err := s.Set(t.Context(), "l", nil, client.SetOptions{})
+		must(s.Set(t.Context(), "k", nil))(t)
+		_, err := s.Set(t.Context(), "l", nil)
 		if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorQuota {
 			t.Error(err)
 		}
@@ -83,7 +83,7 @@ func TestNotAuthorizedForAKey(t *testing.T) {
 	})}
 	onBoth(t, rules, client.Options{ClientID: "reader"}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		must(s.Get(t.Context(), "k"))(t)
-		for _, c := range []client.Command{client.Get("l"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{})} {
+		for _, c := range []client.Command{client.Get("l"), client.Set("k", ""), client.Del("k")} {
 			_, err := s.Do(t.Context(), c)
 			if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized {
 				t.Error(err)

@@ -159,12 +159,12 @@ func FromEnv() (Options, error) {
 		}
 	}
 	if file := os.Getenv("AIO_MQTT_PASSWORD_FILE"); file != "" {
-		o.ReadPassword = files.Again(func() ([]byte, error) { return files.ReadSecret(file) }, file)
+		o.Password = files.Again(func() ([]byte, error) { return files.ReadSecret(file) }, file)
 	}
 	switch {
-	case o.TokenFile != "" && (o.Username != "" || o.ReadPassword != nil):
+	case o.TokenFile != "" && (o.Username != "" || o.Password != nil):
 		return Options{}, invalid("AIO_SAT_FILE together with AIO_MQTT_USERNAME or AIO_MQTT_PASSWORD_FILE: expected a token, or a user name and password")
-	case o.ReadPassword != nil && o.Username == "":
+	case o.Password != nil && o.Username == "":
 		return Options{}, invalid("AIO_MQTT_PASSWORD_FILE without AIO_MQTT_USERNAME")
 	}
 	if id := os.Getenv("AIO_MQTT_CLIENT_ID"); id != "" {

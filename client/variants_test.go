@@ -159,7 +159,7 @@ func TestOddAnswers(t *testing.T) {
 		{"unknown property", func(a *emulator.Answer) { a.Set("__new", "x") }, "", ""},
 	} {
 		store.Intercept(always(emulator.Action{Rewrite: test.rewrite}))
-		for _, c := range []client.Command{client.Get("k"), client.Set("l", nil, client.SetOptions{})} {
+		for _, c := range []client.Command{client.Get("k"), client.Set("l", "")} {
 			r, err := s.Do(t.Context(), c)
 			if err != nil {
 				t.Errorf("%s: %s: %v", test.name, c.Verb(), err)
@@ -174,13 +174,13 @@ func TestOddAnswers(t *testing.T) {
 	}
 	store.Intercept(nil)
 	// The version from the far future must not have advanced the clock.
-	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+	must(s.Set(t.Context(), "k", nil))(t)
 }
 
 func TestAnswersThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
-	get, set, del, vdel := client.Get("k"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{}), client.VDel("k", nil, client.WriteOptions{})
+	get, set, del, vdel := client.Get("k"), client.Set("k", ""), client.Del("k"), client.VDel("k", "")
 	payload := func(p string) func(*emulator.Answer) {
 		return func(a *emulator.Answer) { a.Payload = []byte(p) }
 	}
@@ -255,7 +255,7 @@ func TestStatus(t *testing.T) {
 			if as[*client.StatusError](t, err); err.Error() != test.want {
 				t.Errorf("got %v", err)
 			}
-			_, err = s.Set(t.Context(), "k", nil, client.SetOptions{})
+			_, err = s.Set(t.Context(), "k", nil)
 			want := test.want
 			if lost, ok := err.(*client.LostAnswerError); ok != test.open {
 				t.Errorf("SET, status %s: got %T %v", test.status, err, err)
@@ -277,7 +277,7 @@ func TestStoreAhead(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Skew: 70 * time.Second})
 	s := dial(t, store, client.Options{})
 	for range 2 {
-		r := must(s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
+		r := must(s.Set(t.Context(), "k", []byte("v")))(t)
 		if !r.Applied || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "ahead of the local clock") {
 			t.Errorf("got %+v", r)
 		}

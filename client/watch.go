@@ -108,8 +108,12 @@ type Watch struct {
 // Watch returns the errors of [Session.Do], wrapped in a *[WatchError] if a request for one key
 // failed, a *[ReasonError] if the broker refuses the subscription, and a *[ScanError] if it cannot
 // look for the keys that match.
-func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
-	return persist(ctx, s, func() (*Watch, error) { return s.watch(ctx, keys, o) })
+func (s *Session) Watch(ctx context.Context, keys []string, options ...WatchOptions) (*Watch, error) {
+	o, err := option(options)
+	if err != nil {
+		return nil, err
+	}
+	return persist(ctx, s, Command{}, func() (*Watch, error) { return s.watch(ctx, keys, o) })
 }
 
 // watch is like Watch, without Options.RetryFor.
@@ -196,6 +200,9 @@ func (w *Watch) sorted() []string { return slices.Sorted(maps.Keys(w.keys)) }
 // connection for WatchOptions.RetryFor. If there is no event, Next also returns when ctx ends, which
 // does not end the watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
+	if w.v == nil {
+		return Event{}, invalid("the zero Watch has no events; a Watch comes from Session.Watch")
+	}
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {
 			return e, err
@@ -274,7 +281,12 @@ const closeTimeout = 2 * time.Second
 // of the session needs. It waits for the answers for at most two seconds, or Options.Timeout if
 // that is shorter. An error means that the store may still send notifications; the watch has
 // ended anyway.
-func (w *Watch) Close() error { return w.closeWithin(context.Background()) }
+func (w *Watch) Close() error {
+	if w.v == nil {
+		return nil
+	}
+	return w.closeWithin(context.Background())
+}
 
 // closeWithin is like Close, but waits until ctx ends at the latest.
 func (w *Watch) closeWithin(ctx context.Context) error {

@@ -274,7 +274,7 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 	for i := range keys {
 		names = append(names, fmt.Sprintf("%s/%d", prefix, i))
 	}
-	w, err := watcher.Watch(ctx, names, WatchOptions{})
+	w, err := watcher.Watch(ctx, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 
 	done := make(map[string][]operation)
 	put := func(key, value string) {
-		r, err := writer.Set(ctx, key, []byte(value), SetOptions{})
+		r, err := writer.Set(ctx, key, []byte(value))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +324,7 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 			put(key, fmt.Sprint("value ", i))
 			continue
 		}
-		r, err := writer.Del(ctx, key, WriteOptions{})
+		r, err := writer.Del(ctx, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 		_ = within(t, 300*time.Millisecond, "Close", other.close)
 		_ = within(t, closeTimeout, "Close", func(context.Context) error { return audited.Close() })
 		err := within(t, 300*time.Millisecond, "Watch", func(ctx context.Context) error {
-			_, err := s.Watch(ctx, []string{"c"}, WatchOptions{})
+			_, err := s.Watch(ctx, []string{"c"})
 			return err
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -65,7 +65,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 		}
 		// Without a deadline, the call has the session's timeout.
 		begin := time.Now()
-		if _, err := s.Watch(context.Background(), []string{"c"}, WatchOptions{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > s.o.Timeout {
+		if _, err := s.Watch(context.Background(), []string{"c"}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > s.o.Timeout {
 			t.Errorf("Watch ended after %v with %v", time.Since(begin), err)
 		}
 	})
@@ -88,7 +88,7 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for range 5 {
 			if err := within(t, 300*time.Millisecond, "Watch", func(ctx context.Context) error {
-				_, err := s.Watch(ctx, []string{"b"}, WatchOptions{})
+				_, err := s.Watch(ctx, []string{"b"})
 				return err
 			}); err == nil {
 				t.Error("a watch began without a connection")
@@ -312,7 +312,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	t.Parallel()
 	policy := emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "k" })
 	locked(t, emulator.Options{Policy: policy}, func(t *testing.T, store *virtualStore, s *Session) {
-		if _, err := s.Watch(t.Context(), []string{"free", "k", "other"}, WatchOptions{}); err == nil {
+		if _, err := s.Watch(t.Context(), []string{"free", "k", "other"}); err == nil {
 			t.Fatal("a key that may not be read is watched")
 		}
 		time.Sleep(time.Second)
@@ -326,7 +326,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 			return emulator.Action{DropReply: silent.Load() && r.Verb() == wire.VerbKeyNotify}
 		})
 		if err := within(t, time.Second, "Watch", func(ctx context.Context) error {
-			_, err := s.Watch(ctx, []string{"free"}, WatchOptions{})
+			_, err := s.Watch(ctx, []string{"free"})
 			return err
 		}); err == nil {
 			t.Fatal("a watch began without an answer")
@@ -385,7 +385,7 @@ func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 	if next(t, w); next(t, w).Kind != EventSet {
 		t.Error("the longest key is not watched")
 	}
-	_, err := s.Watch(t.Context(), []string{strings.Repeat("k", longest+1)}, WatchOptions{})
+	_, err := s.Watch(t.Context(), []string{strings.Repeat("k", longest+1)})
 	if _, ok := errors.AsType[*InvalidError](err); !ok || !strings.Contains(err.Error(), "32") {
 		t.Errorf("a key of %d bytes: %v", longest+1, err)
 	}
@@ -435,7 +435,7 @@ func TestWatchFollowsRequest(t *testing.T) {
 		s.watcher.post(func() { s.watcher.attempt = 100 }) // makes the pause at least 5 s
 		store.DropAll()
 		<-s.Down()
-		if _, err := s.Set(t.Context(), "k", []byte("v"), SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), "k", []byte("v")); err != nil {
 			t.Fatal(err)
 		}
 		err := within(t, 4*time.Second, "the resync", func(ctx context.Context) error {

@@ -197,7 +197,7 @@ func writesDuringTheFirstRead(t *testing.T, store *virtualStore) {
 	defer s.Close()
 	watching := make(chan *Watch)
 	go func() {
-		w, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{})
+		w, err := s.Watch(t.Context(), []string{"k"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -408,14 +408,14 @@ func TestWatchRefused(t *testing.T) {
 		server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
 			return !strings.Contains(a.On, "/notify/")
 		})})
-		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"k"}, WatchOptions{})
+		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"k"})
 		if refused, ok := errors.AsType[*mqtt.ReasonError](err); !ok || refused.Packet != "SUBACK" || refused.Code != mqtt.ReasonNotAuthorized {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("keynotify", func(t *testing.T) {
 		server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "k" })})
-		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"free", "k"}, WatchOptions{})
+		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"free", "k"})
 		if refused, ok := errors.AsType[*wire.StoreError](err); !ok || refused.Kind() != wire.ErrorNotAuthorized {
 			t.Errorf("got %v", err)
 		}
@@ -424,7 +424,7 @@ func TestWatchRefused(t *testing.T) {
 		server := emulator.Start(t)
 		s := watchSession(t, Options{Address: server.Addr().String()})
 		for _, keys := range [][]string{nil, {""}} {
-			_, err := s.Watch(t.Context(), keys, WatchOptions{})
+			_, err := s.Watch(t.Context(), keys)
 			if _, ok := errors.AsType[*InvalidError](err); !ok {
 				t.Errorf("watch %q: %v", keys, err)
 			}

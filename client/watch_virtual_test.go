@@ -184,14 +184,14 @@ func (r *record) write(t *testing.T, s *Session, key, value string) {
 	r.lock <- struct{}{}
 	defer func() { <-r.lock }()
 	if value == "" {
-		if d, err := s.Del(t.Context(), key, WriteOptions{}); err != nil {
+		if d, err := s.Del(t.Context(), key); err != nil {
 			t.Errorf("delete: %v", err)
 		} else if d.Deleted {
 			r.done[key] = append(r.done[key], operation{EventDelete, d.Version, time.Now()})
 		}
 		return
 	}
-	if set, err := s.Set(t.Context(), key, []byte(value), SetOptions{}); err != nil {
+	if set, err := s.Set(t.Context(), key, []byte(value)); err != nil {
 		t.Errorf("set: %v", err)
 	} else {
 		r.done[key] = append(r.done[key], operation{EventSet, set.Version, time.Now()})

@@ -47,7 +47,7 @@ func TestMatch(t *testing.T) {
 	put(t, store, "other", "y")
 	put(t, store, "named", "n")
 	wantEvents(t, w, `set job/2 "c"`, `set named "n"`)
-	if _, err := s.Del(t.Context(), "job/2", WriteOptions{}); err != nil {
+	if _, err := s.Del(t.Context(), "job/2"); err != nil {
 		t.Fatal(err)
 	}
 	put(t, store, "job/2", "d")
@@ -165,7 +165,7 @@ func TestMatchWithoutScan(t *testing.T) {
 	if n := store.State().Registrations; n != 0 {
 		t.Errorf("%d registrations", n)
 	}
-	if _, err := s.Watch(t.Context(), nil, WatchOptions{}); !isA[*InvalidError](err) {
+	if _, err := s.Watch(t.Context(), nil); !isA[*InvalidError](err) {
 		t.Errorf("no key: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestMatchForgets(t *testing.T) {
 	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: often, forgetAfter: time.Millisecond}, "job/named")
 	wantEvents(t, w, `initial job/1 "a"`, `initial job/2 "a"`, `initial job/named "a"`)
 	for _, key := range []string{"job/1", "job/named"} {
-		if _, err := s.Del(t.Context(), key, WriteOptions{}); err != nil {
+		if _, err := s.Del(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestMatchBreak(t *testing.T) {
 	s := watchSession(t, Options{Address: store.Addr().String()})
 	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: time.Hour}, "named")
 	wantEvents(t, w, `initial job/1 "a"`, `initial job/2 "a"`, `initial named`)
-	if _, err := s.Del(t.Context(), "job/1", WriteOptions{}); err != nil {
+	if _, err := s.Del(t.Context(), "job/1"); err != nil {
 		t.Fatal(err)
 	}
 	wantEvents(t, w, "delete job/1")

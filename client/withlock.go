@@ -5,20 +5,24 @@ import (
 	"errors"
 )
 
-// Set stores a value with the lock's current fencing token, which replaces o.Fence. It sends nothing if
+// Set stores a value with the lock's current fencing token, which replaces that of the options. It sends nothing if
 // [Lock.Err] returns an error, and returns that error. It stops waiting for the answer when the lock is lost.
-func (l *Lock) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
-	return As[SetResult](l.do(ctx, Set(key, value, o)))
+//
+// Set fences the key for good: the store then refuses every write that has no token, or an older one, with an error that
+// matches [ErrFenced], also after Release, until the key is deleted with a token or expires. Use [Session.Set] while the
+// lock is held for a key that others write without a lock.
+func (l *Lock) Set(ctx context.Context, key string, value []byte, o ...SetOptions) (SetResult, error) {
+	return As[SetResult](l.do(ctx, Set(key, value, o...)))
 }
 
 // Del deletes a key like Set stores one.
 func (l *Lock) Del(ctx context.Context, key string) (DelResult, error) {
-	return As[DelResult](l.do(ctx, Del(key, WriteOptions{})))
+	return As[DelResult](l.do(ctx, Del(key)))
 }
 
 // VDel deletes a key that holds value, like Set stores one.
 func (l *Lock) VDel(ctx context.Context, key string, value []byte) (VDelResult, error) {
-	return As[VDelResult](l.do(ctx, VDel(key, value, WriteOptions{})))
+	return As[VDelResult](l.do(ctx, VDel(key, value)))
 }
 
 func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
@@ -27,7 +31,7 @@ func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
 	}
 	ctx, cancel := l.while(ctx)
 	defer cancel()
-	return persist(ctx, l.s, func() (Result, error) {
+	return persist(ctx, l.s, c, func() (Result, error) {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
@@ -55,8 +59,8 @@ func (l *Lock) while(ctx context.Context) (context.Context, context.CancelFunc) 
 // WithLock returns the errors of [Session.Lock] and f. If the lock was lost while f ran, the error matches
 // [ErrLockLost], whatever f returned. The release may take LockTiming.Interval, rounded up to whole seconds,
 // and Options.Timeout longer than ctx; an error of the release is joined to the error of f.
-func (s *Session) WithLock(ctx context.Context, name string, o LockOptions, f func(ctx context.Context, l *Lock) error) (err error) {
-	l, err := s.Lock(ctx, name, o)
+func (s *Session) WithLock(ctx context.Context, name string, f func(ctx context.Context, l *Lock) error, o ...LockOptions) (err error) {
+	l, err := s.Lock(ctx, name, o...)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ func TestZeroSession(t *testing.T) {
 	ctx := t.Context()
 	for name, do := range map[string]func(s *Session) error{
 		"Get":         func(s *Session) error { _, err := s.Get(ctx, "k"); return err },
-		"Watch":       func(s *Session) error { _, err := s.Watch(ctx, []string{"k"}, WatchOptions{}); return err },
-		"Lock":        func(s *Session) error { _, err := s.Lock(ctx, "k", LockOptions{}); return err },
+		"Watch":       func(s *Session) error { _, err := s.Watch(ctx, []string{"k"}); return err },
+		"Lock":        func(s *Session) error { _, err := s.Lock(ctx, "k"); return err },
 		"AcquireLock": func(s *Session) error { _, err := s.AcquireLock(ctx, "k", LockOptions{Try: true}); return err },
 		"RenewLock":   func(s *Session) error { _, err := s.RenewLock(ctx, "k", LockOptions{Holder: []byte("me")}); return err },
 		"ReleaseLock": func(s *Session) error { return s.ReleaseLock(ctx, "k", []byte("me")) },
@@ -48,7 +48,7 @@ func TestZeroLock(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"Context": func() error { return context.Cause(l.Context()) },
 		"Err":     l.Err,
-		"Set":     func() error { _, err := l.Set(ctx, "k", nil, SetOptions{}); return err },
+		"Set":     func() error { _, err := l.Set(ctx, "k", nil); return err },
 		"Del":     func() error { _, err := l.Del(ctx, "k"); return err },
 		"VDel":    func() error { _, err := l.VDel(ctx, "k", nil); return err },
 		"Release": func() error { return l.Release(ctx) },

@@ -97,7 +97,7 @@ func TestRestartForgets(t *testing.T) {
 		}
 		defer s.Close()
 		store.Intercept(func(emulator.Request) emulator.Action { return action })
-		f, err := s.Pipeline(1).Send(t.Context(), ours.Set("k", nil, ours.SetOptions{}))
+		f, err := s.Pipeline(1).Send(t.Context(), ours.Set("k", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestRestartEmpty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := s.Watch(t.Context(), []string{"z"}, ours.WatchOptions{})
+		w, err := s.Watch(t.Context(), []string{"z"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestInterceptNotifications(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		w, err := s.Watch(t.Context(), []string{"now", "late", "never"}, ours.WatchOptions{})
+		w, err := s.Watch(t.Context(), []string{"now", "late", "never"})
 		if err != nil {
 			t.Fatal(err)
 		}

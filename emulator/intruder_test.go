@@ -325,7 +325,7 @@ func TestNoGuess(t *testing.T) {
 		for i := range 21 {
 			o, known := ours.Options{Address: "store:1883", Dial: store.Dial}, i == 20
 			if known {
-				o.Username, o.Password = "ann", []byte("secret")
+				o.Username, o.Password = "ann", ours.Secret("secret")
 			}
 			s, err := ours.New(o)
 			if err != nil {

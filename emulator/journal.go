@@ -41,7 +41,7 @@ func (d Data) keeps(key []byte, persist bool) bool {
 // A DataError reports a data file that cannot be opened or written.
 type DataError struct{ Err error }
 
-func (e *DataError) Error() string { return e.Err.Error() }
+func (e *DataError) Error() string { return fmt.Sprint(e.Err) }
 
 func (e *DataError) Unwrap() error { return e.Err }
 

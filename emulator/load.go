@@ -24,7 +24,7 @@ type LoadError struct {
 	Added int // number of keys that were added before; a data file keeps them
 }
 
-func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
+func (e *LoadError) Error() string { return fmt.Sprintf("load: %v", e.Err) }
 
 func (e *LoadError) Unwrap() error { return e.Err }
 

@@ -24,7 +24,7 @@ func storeOf(t *testing.T, values map[string]string) (*emulator.Server, *client.
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	for key, value := range values {
-		if _, err := s.Set(t.Context(), key, []byte(value), client.SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), key, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,13 +164,13 @@ CLOCK  end  count, changes: 3`},
 			server, s := storeOf(t, map[string]string{"a": "1", "thermostat/setpoint": `{"mode":"auto"}`})
 			u := seat{args: []string{"watch", "-n", "3", "a", "missing", "thermostat/setpoint"}, server: server, width: tt.width, height: 24}.start(t)
 			u.await("three rows", func(text string) bool { return strings.Count(text, "initial") == 3 })
-			if _, err := s.Set(t.Context(), "missing", []byte("a text that does not fit into 80 columns"), client.SetOptions{}); err != nil {
+			if _, err := s.Set(t.Context(), "missing", []byte("a text that does not fit into 80 columns")); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Del(t.Context(), "a", client.WriteOptions{}); err != nil {
+			if _, err := s.Del(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Set(t.Context(), "thermostat/setpoint", []byte{0, 1, 2}, client.SetOptions{}); err != nil {
+			if _, err := s.Set(t.Context(), "thermostat/setpoint", []byte{0, 1, 2}); err != nil {
 				t.Fatal(err)
 			}
 			if code := u.leaves(); code != 0 {

@@ -91,7 +91,7 @@ func TestStalledLog(t *testing.T) {
 				}
 				defer s.Close()
 				for i := range 200 { // one of which may wait
-					if _, err := s.Set(t.Context(), "k", fmt.Append(nil, i), client.SetOptions{}); err != nil {
+					if _, err := s.Set(t.Context(), "k", fmt.Append(nil, i)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -153,7 +153,7 @@ func TestDroppedLog(t *testing.T) {
 	defer s.Close()
 	const value = 64 << 10
 	for range 6 << 20 / value * 8 { // more lines than may wait, although each line shortens the value
-		if _, err := s.Set(t.Context(), strings.Repeat("k", 8<<10), make([]byte, value), client.SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), strings.Repeat("k", 8<<10), make([]byte, value)); err != nil {
 			t.Fatal(err)
 		}
 	}

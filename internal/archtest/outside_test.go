@@ -62,11 +62,11 @@ func main() {
 	s, err := client.New(client.Options{Dial: store.Dial})
 	check(err)
 	defer s.Close()
-	check(s.WithLock(ctx, "lock", client.LockOptions{}, func(ctx context.Context, l *client.Lock) error {
-		_, err := l.Set(ctx, "b", []byte("1"), client.SetOptions{})
+	check(s.WithLock(ctx, "lock", func(ctx context.Context, l *client.Lock) error {
+		_, err := l.Set(ctx, "b", []byte("1"))
 		return err
 	}))
-	set := client.Set("a", []byte("1"), client.SetOptions{})
+	set := client.Set("a", []byte("1"))
 	for f := range s.Pipeline(8).Results(ctx, slices.Values([]client.Command{set})) {
 		_, err := client.As[client.SetResult](f.Wait(ctx))
 		check(err)
@@ -77,7 +77,7 @@ func main() {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	_, err = s.Set(ctx, "b", nil, client.SetOptions{})
+	_, err = s.Set(ctx, "b", nil)
 	refused, _ := errors.AsType[*client.StoreError](err)
 	for now, err := range s.Follow(ctx, "b") {
 		check(err)

@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"sync"
@@ -89,7 +90,7 @@ type LostError struct {
 	Err error
 }
 
-func (e *LostError) Error() string { return "connection lost: " + e.Err.Error() }
+func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
 
 func (e *LostError) Unwrap() error { return e.Err }
 

@@ -80,6 +80,7 @@ func (c *Conn) newConnect(authData []byte) *packets.ControlPacket {
 	p.KeepAlive = uint16(c.o.keepAlive() / time.Second)
 	p.Username, p.UsernameFlag = c.o.Username, c.o.Username != ""
 	p.Password, p.PasswordFlag = c.o.Password, c.o.Password != nil
+	c.o.Password = nil // a connection that is printed shows no password
 	p.Properties.SessionExpiryInterval = &noSession
 	if c.o.ReceiveMaximum > 0 {
 		p.Properties.ReceiveMaximum = &c.o.ReceiveMaximum

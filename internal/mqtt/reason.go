@@ -34,6 +34,17 @@ type ReasonError struct {
 	Reference string
 }
 
+// Permanent reports whether the broker would refuse the same packet, or a new connection after the same DISCONNECT, again.
+func (e *ReasonError) Permanent() bool {
+	switch e.Code {
+	case 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C, 0x8E, 0x8F, 0x90, 0x94, 0x95, 0x99, 0x9A, 0x9B, 0x9D, 0x9E, 0xA1, 0xA2:
+		return true
+	case 0x83, 0x9C:
+		return e.Packet == "CONNACK"
+	}
+	return false
+}
+
 func (e *ReasonError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s 0x%02X %s", e.Packet, e.Code, ReasonName(e.Packet, e.Code))

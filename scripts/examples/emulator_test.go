@@ -51,15 +51,15 @@ func restricted(t *testing.T) *emulator.Server {
 
 func TestRestricted(t *testing.T) {
 	address := strings.TrimPrefix(restricted(t).URL(), "mqtt://")
-	s, err := client.Dial(t.Context(), client.Options{Address: address, Username: "ann", Password: []byte("secret")})
+	s, err := client.Dial(t.Context(), client.Options{Address: address, Username: "ann", Password: client.Secret("secret")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Set(t.Context(), "colors/red", []byte("1"), client.SetOptions{}); err != nil {
+	if _, err := s.Set(t.Context(), "colors/red", []byte("1")); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Set(t.Context(), "public", []byte("1"), client.SetOptions{}); !errors.Is(err, client.ErrNotAuthorized) {
+	if _, err := s.Set(t.Context(), "public", []byte("1")); !errors.Is(err, client.ErrNotAuthorized) {
 		t.Errorf("write public: %v", err)
 	}
 }

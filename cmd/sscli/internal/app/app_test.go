@@ -98,7 +98,11 @@ func TestAskPassKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o, _, err := a.broker(); err != nil || string(o.Password) != "secret" {
-		t.Errorf("%q, %v", o.Password, err)
+	o, _, err := a.broker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if password, err := o.Password(); err != nil || string(password) != "secret" {
+		t.Errorf("%q, %v", password, err)
 	}
 }

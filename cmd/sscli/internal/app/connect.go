@@ -129,13 +129,13 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])
 	}
 	if s.PasswordFile != "" {
-		o.ReadPassword = certs.SecretReader(s, "password-file", s.PasswordFile)
-		if _, err = o.ReadPassword(); err != nil {
+		o.Password = certs.SecretReader(s, "password-file", s.PasswordFile)
+		if _, err = o.Password(); err != nil {
 			return o, nil, err
 		}
 	}
-	if s.AskPass {
-		o.Password = a.password
+	if s.AskPass && a.password != nil {
+		o.Password = client.Secret(string(a.password))
 	}
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy

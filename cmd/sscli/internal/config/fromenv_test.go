@@ -55,8 +55,8 @@ func TestFromEnv(t *testing.T) {
 				return
 			}
 			password := ""
-			if got.ReadPassword != nil {
-				text, err := got.ReadPassword()
+			if got.Password != nil {
+				text, err := got.Password()
 				if password = secret; err != nil || string(text) != "secret" {
 					t.Errorf("password %q, %v", text, err)
 				}

@@ -29,17 +29,17 @@ func TestLostWrites(t *testing.T) {
 		want    string
 		says    string
 	}{
-		{"a SET that came", "", client.Set("k", []byte("v"), client.SetOptions{}), dropReply, false, applied, "the key holds this value, perhaps set by another client"},
-		{"a SET that did not come, the key is missing", "", client.Set("k", []byte("v"), client.SetOptions{}), drop, false, unknown, "the key is missing now"},
-		{"a SET that did not come, the key is older", "old", client.Set("k", []byte("v"), client.SetOptions{}), drop, false, notApplied, "the write was not applied"},
+		{"a SET that came", "", client.Set("k", []byte("v")), dropReply, false, applied, "the key holds this value, perhaps set by another client"},
+		{"a SET that did not come, the key is missing", "", client.Set("k", []byte("v")), drop, false, unknown, "the key is missing now"},
+		{"a SET that did not come, the key is older", "old", client.Set("k", []byte("v")), drop, false, notApplied, "the write was not applied"},
 		{"a SET NX that came", "", client.Set("k", []byte("v"), client.SetOptions{Condition: client.NX}), dropReply, false, unknown, `the key holds "v" since`},
 		{"a SET PX that came", "", client.Set("k", []byte("v"), client.SetOptions{TTL: time.Hour}), dropReply, false, unknown, `the key holds "v" since`},
 		{"a SET with a token that came", "", client.Set("k", []byte("v"), fenced), dropReply, false, unknown, `the key holds "v" since`},
-		{"a DEL that came", "old", client.Del("k", client.WriteOptions{}), dropReply, false, applied, "the key is gone, perhaps deleted by another client"},
-		{"a DEL that did not come", "old", client.Del("k", client.WriteOptions{}), drop, false, unknown, `the key holds "old" since`},
-		{"a VDEL that came", "old", client.VDel("k", []byte("old"), client.WriteOptions{}), dropReply, false, unknown, "the key is missing now"},
-		{"an unknown verb", "old", client.Call([]string{"MSET", "k", "v"}, client.WriteOptions{}), drop, false, unknown, "what the request does is not known"},
-		{"the key cannot be read back", "old", client.Set("k", []byte("v"), client.SetOptions{}), drop, true, unknown, "the key could not be read back within another"},
+		{"a DEL that came", "old", client.Del("k"), dropReply, false, applied, "the key is gone, perhaps deleted by another client"},
+		{"a DEL that did not come", "old", client.Del("k"), drop, false, unknown, `the key holds "old" since`},
+		{"a VDEL that came", "old", client.VDel("k", []byte("old")), dropReply, false, unknown, "the key is missing now"},
+		{"an unknown verb", "old", client.Call([]string{"MSET", "k", "v"}), drop, false, unknown, "what the request does is not known"},
+		{"the key cannot be read back", "old", client.Set("k", []byte("v")), drop, true, unknown, "the key could not be read back within another"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestNothingAfterLoss(t *testing.T) {
 			return nil
 		})
 		set := func(key string) error {
-			return w.Add(t.Context(), key, client.Set(key, []byte("v"), client.SetOptions{}))
+			return w.Add(t.Context(), key, client.Set(key, []byte("v")))
 		}
 		if err := set("lost"); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestNothingAfterLoss(t *testing.T) {
 		if err := set("next"); err != nil || !lost {
 			t.Errorf("the next write was sent before the outcome of the lost one was known: %v", err)
 		}
-		if err := w.Add(t.Context(), "", client.Del("", client.WriteOptions{})); err != nil || w.Room() {
+		if err := w.Add(t.Context(), "", client.Del("")); err != nil || w.Room() {
 			t.Errorf("there is room before the outcome of an invalid request was passed on: %v", err)
 		}
 		s.Close()

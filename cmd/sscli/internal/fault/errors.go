@@ -229,15 +229,21 @@ func IsConnection(err error) bool {
 	return IsA[*mqtt.LostError](err) || IsA[*mqtt.DialError](err)
 }
 
+// IsRefused reports whether the broker would refuse the same again: a connection, a request or a watch.
+func IsRefused(err error) bool {
+	refused, ok := errors.AsType[*mqtt.ReasonError](err)
+	return client.IsPermanent(err) || ok && refused.Permanent() && !IsA[*mqtt.ReauthError](err)
+}
+
 // IsLost reports whether an error means that the reply to a read was lost, or that the read could not be sent.
 func IsLost(err error) bool {
-	return err != nil && !client.IsPermanent(err) && (IsTimeout(err) || IsConnection(err))
+	return err != nil && !IsRefused(err) && (IsTimeout(err) || IsConnection(err))
 }
 
 // IsAway reports whether an error means that the store did nothing and that a later attempt may succeed: the broker
 // or its store could not be reached, or did not answer a read.
 func IsAway(err error) bool {
-	if err == nil || client.IsPermanent(err) || IsA[*client.LostAnswerError](err) || IsA[*NotAppliedError](err) || IsA[*UnknownError](err) {
+	if err == nil || IsRefused(err) || IsA[*client.LostAnswerError](err) || IsA[*NotAppliedError](err) || IsA[*UnknownError](err) {
 		return false
 	}
 	f, _ := Of(err)

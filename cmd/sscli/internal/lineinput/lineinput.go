@@ -229,7 +229,7 @@ func (r untilReader) Read(p []byte) (int, error) {
 func ParseEntry(text string) (repl.Entry, error) {
 	e, err := repl.ParseEntry(text)
 	if err == nil {
-		err = client.Set(e.Key, e.Value, client.SetOptions{}).Check()
+		err = client.Set(e.Key, e.Value).Check()
 	}
 	if err != nil {
 		return e, &fault.UsageError{Err: err}

@@ -105,7 +105,7 @@ func (f *file) content(ctx context.Context, first bool) (value []byte, err error
 		return nil, context.Cause(ctx)
 	}
 	if err == nil {
-		if err = client.Set(f.key, value, client.SetOptions{}).Check(); err != nil {
+		if err = client.Set(f.key, value).Check(); err != nil {
 			err = fmt.Errorf("%s: %w", f.where, err)
 		}
 	}

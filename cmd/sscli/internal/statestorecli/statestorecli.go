@@ -133,7 +133,7 @@ func set(a *app.App) *cobra.Command {
 			}
 		}
 		return verb.Do(cmd.Context(), a, verb.Request{
-			Commands: []client.Command{client.Set(*key, data, client.SetOptions{})},
+			Commands: []client.Command{client.Set(*key, data)},
 			Result: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.SetResult).Applied, nil
 			},
@@ -148,7 +148,7 @@ func del(a *app.App) *cobra.Command {
 	key := keyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return verb.Do(cmd.Context(), a, verb.Request{
-			Commands: []client.Command{client.Del(*key, client.WriteOptions{})},
+			Commands: []client.Command{client.Del(*key)},
 			Result: func(_ *client.Command, r client.Result) (format.Result, bool, error) {
 				return nil, r.(client.DelResult).Deleted, nil
 			},

@@ -63,7 +63,7 @@ func (f *SetFlags) Parse(env Env, operands []repl.Word, in Source) (Request, err
 
 // SetRequest returns the request that sets a key to a value.
 func SetRequest(key, value string, options client.SetOptions) Request {
-	req := Request{Commands: []client.Command{client.SetText(key, value, options)}, Result: resultNX}
+	req := Request{Commands: []client.Command{client.Set(key, value, options)}, Result: resultNX}
 	if options.Condition == client.NEX {
 		req.Result = resultNEX
 	}

@@ -103,7 +103,7 @@ func set(t *testing.T, s *client.Session) {
 	t.Helper()
 	var err error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if _, err = s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}); err == nil {
+		if _, err = s.Set(t.Context(), "k", []byte("v")); err == nil {
 			return
 		}
 	}

@@ -123,13 +123,13 @@ func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, k.app.Timeout())
 	defer cancel()
-	return k.session.Watch(limited, keys, client.WatchOptions{})
+	return k.session.Watch(limited, keys)
 }
 
 // ends reports whether the error of a round ends the command. If not, ends prints the error.
 func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	switch {
-	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
+	case ctx.Err() != nil, fault.IsRefused(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
 		return true
 	case isOutage(err) && !fault.IsA[*fault.ExitError](err):
 		k.outage.Trouble(err, "trying again")
@@ -174,7 +174,7 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 			return nil
 		case errors.Is(err, errDue):
 			due = time.Now().Add(k.every) // an earlier EventUp starts the round sooner
-		case client.IsPermanent(err):
+		case fault.IsRefused(err):
 			return err
 		default: // the watch has ended
 			w, down = nil, false

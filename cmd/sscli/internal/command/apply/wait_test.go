@@ -23,7 +23,7 @@ func TestBusyKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		w, err := s.Watch(t.Context(), []string{"busy"}, client.WatchOptions{})
+		w, err := s.Watch(t.Context(), []string{"busy"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func (b *benchmark) command(verb string, key string) client.Command {
 	case "get":
 		return client.Get(key)
 	case "del":
-		return client.Del(key, client.WriteOptions{})
+		return client.Del(key)
 	}
 	return client.Set(key, b.value, client.SetOptions{TTL: b.ttl})
 }
@@ -246,7 +246,7 @@ func (b *benchmark) clean(ctx context.Context) error {
 	limit := 10*time.Second + time.Duration(b.f.keys)*time.Millisecond
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	err := b.forEachKey(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
+	err := b.forEachKey(limited, func(key string) client.Command { return client.Del(key) })
 	if err != nil {
 		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.ttl, err)
 	}

@@ -49,7 +49,7 @@ func TestTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.Set(t.Context(), "k", []byte("5"), client.SetOptions{}); err != nil {
+		if _, err := s.Set(t.Context(), "k", []byte("5")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@ func (c *checkup) clock(ctx context.Context) error {
 	for i := range 5 {
 		skew, err := c.s.MeasureSkew(ctx, key, scratchTTL)
 		if err != nil {
-			return c.fail(ctx, "clock", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
+			return c.fail(ctx, "clock", fault.Describe(client.Set(key, ""), err))
 		}
 		if i == 0 || skew.Bound < best.Bound {
 			best = skew

@@ -33,7 +33,7 @@ func (c *checkup) configuration(context.Context) error {
 		}
 	}
 	loopback, _ := config.IsLoopback(c.o.Address) // the connect check reports the error
-	switch secret := c.o.Password != nil || c.o.ReadPassword != nil || c.o.TokenFile != ""; {
+	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
 	case s.Insecure:
 		check.Status = format.Warn
 		check.Message += ": with --tls-insecure any server can pose as the broker"

@@ -31,7 +31,7 @@ func (c *checkup) deleteKeys(ctx context.Context) error {
 	var left []string
 	for _, key := range c.keys {
 		// A client that may not delete could not write either: then nothing is left.
-		if _, err := c.s.Del(ctx, key, client.WriteOptions{}); err != nil && !errors.Is(err, client.ErrNotAuthorized) {
+		if _, err := c.s.Del(ctx, key); err != nil && !errors.Is(err, client.ErrNotAuthorized) {
 			left = append(left, key)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *checkup) write(ctx context.Context) error {
 	set := func(value string, condition client.Condition) client.Command {
 		return client.Set(key, []byte(value), client.SetOptions{Condition: condition, TTL: scratchTTL})
 	}
-	vdel := func(value string) client.Command { return client.VDel(key, []byte(value), client.WriteOptions{}) }
+	vdel := func(value string) client.Command { return client.VDel(key, []byte(value)) }
 	applied := func(r client.Result) bool { return r.(client.SetResult).Applied }
 	notApplied := func(r client.Result) bool { return !applied(r) }
 	steps := []struct {
@@ -88,21 +88,21 @@ func (c *checkup) notify(ctx context.Context) error {
 	key := c.key("notify")
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	w, err := c.s.Watch(limited, []string{key}, client.WatchOptions{})
+	w, err := c.s.Watch(limited, []string{key})
 	if err != nil {
 		return c.fail(ctx, "notify", err)
 	}
 	defer func() { _ = w.Close() }()
 	began := time.Now()
 	if _, err := c.s.Set(limited, key, nil, client.SetOptions{TTL: scratchTTL}); err != nil {
-		return c.fail(ctx, "notify", fault.Describe(client.Set(key, nil, client.SetOptions{}), err))
+		return c.fail(ctx, "notify", fault.Describe(client.Set(key, ""), err))
 	}
 	if err := next(limited, w, client.EventSet); err != nil {
 		return c.fail(ctx, "notify", fmt.Errorf("waiting for the notification of a set: %w", err))
 	}
 	took := time.Since(began)
-	if _, err := c.s.Del(limited, key, client.WriteOptions{}); err != nil {
-		return c.fail(ctx, "notify", fault.Describe(client.Del(key, client.WriteOptions{}), err))
+	if _, err := c.s.Del(limited, key); err != nil {
+		return c.fail(ctx, "notify", fault.Describe(client.Del(key), err))
 	}
 	if err := next(limited, w, client.EventDelete); err != nil {
 		return c.fail(ctx, "notify", fmt.Errorf("waiting for the notification of a deletion: %w", err))
@@ -123,7 +123,7 @@ func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 
 // scan checks whether the broker has SCAN.
 func (c *checkup) scan(ctx context.Context) error {
-	command := client.Call([]string{wire.VerbScan, c.prefix + "*"}, client.WriteOptions{})
+	command := client.Call([]string{wire.VerbScan, c.prefix + "*"})
 	_, err := c.s.Do(ctx, command)
 	refused, isStore := errors.AsType[*wire.StoreError](err)
 	switch {

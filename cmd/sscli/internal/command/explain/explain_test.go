@@ -59,7 +59,7 @@ func (st *stage) hold(holder string) client.Version {
 
 func (st *stage) release(holder string) {
 	st.t.Helper()
-	if _, err := st.s.VDel(st.t.Context(), lock, []byte(holder), client.WriteOptions{}); err != nil {
+	if _, err := st.s.VDel(st.t.Context(), lock, []byte(holder)); err != nil {
 		st.t.Fatal(err)
 	}
 }
@@ -190,7 +190,7 @@ func TestEveryRule(t *testing.T) {
 		{7, "the version of the key, as --force-fence takes it", func(st *stage) client.Version { return st.write(st.hold("a")) }, false, unknown, "", accepted},
 		{7, "a token of another lock", func(st *stage) client.Version {
 			token := st.hold("a")
-			r, err := st.s.Set(st.t.Context(), "another", nil, client.SetOptions{})
+			r, err := st.s.Set(st.t.Context(), "another", nil)
 			if err != nil {
 				st.t.Fatal(err)
 			}

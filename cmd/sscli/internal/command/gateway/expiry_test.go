@@ -90,7 +90,7 @@ func TestExpiriesAreBounded(t *testing.T) {
 	p := s.Pipeline(1)
 	put := func(key string) {
 		w := x.begin(key, time.Hour, true)
-		flight, err := p.Send(t.Context(), client.Set(key, nil, client.SetOptions{TTL: time.Hour}))
+		flight, err := p.Send(t.Context(), client.Set(key, "", client.SetOptions{TTL: time.Hour}))
 		if err != nil {
 			t.Fatal(err)
 		}

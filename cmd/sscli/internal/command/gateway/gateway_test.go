@@ -89,7 +89,7 @@ func TestVersions(t *testing.T) {
 		f := start(t, address, timeout, "")
 		s := dial(t, client.Options{Address: address})
 		c := f.connect(t)
-		stored, err := s.Set(t.Context(), "k", []byte("v"), client.SetOptions{})
+		stored, err := s.Set(t.Context(), "k", []byte("v"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 	b.watches[name] = k
 	b.mu.Unlock()
 	defer close(k.begun)
-	w, err := b.session.Watch(ctx, []string{name}, client.WatchOptions{})
+	w, err := b.session.Watch(ctx, []string{name})
 	if err != nil {
 		b.forget(name, k)
 		k.err = refusal(err)
@@ -92,7 +92,7 @@ func (b *backend) forget(key string, k *keyWatch) {
 // watchListed watches the keys of --watch until the backend is closed. It returns once the store has
 // confirmed the watch.
 func (b *backend) watchListed(ctx context.Context) error {
-	w, err := b.session.Watch(ctx, b.listed, client.WatchOptions{})
+	w, err := b.session.Watch(ctx, b.listed)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (b *backend) lose(keys []string, err error) {
 func (b *backend) watchAgain(keys []string) (w *client.Watch) {
 	always := func(error) bool { return true }
 	_ = retry.Do(b.ctx, retry.Options{For: retry.Forever, Again: always}, func() (err error) {
-		if w, err = b.session.Watch(b.ctx, keys, client.WatchOptions{}); err != nil {
+		if w, err = b.session.Watch(b.ctx, keys); err != nil {
 			b.log.Debug("the keys of --watch are not watched, trying again", "keys", keys, "error", err)
 		}
 		return err

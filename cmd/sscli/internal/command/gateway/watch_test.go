@@ -22,7 +22,7 @@ func set(t *testing.T, s *client.Session, key, value string, ttl time.Duration) 
 
 func del(t *testing.T, s *client.Session, key string) {
 	t.Helper()
-	if _, err := s.Del(t.Context(), key, client.WriteOptions{}); err != nil {
+	if _, err := s.Del(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -171,7 +171,7 @@ type plan struct {
 // now.Old holds the entry on the line.
 func (p *plan) add(now exchange.Entry) error {
 	if now.Err == nil && now.Old.Found {
-		now.Err = verb.CheckSize(p.session, client.Set(now.Key, now.Old.Value, client.SetOptions{}))
+		now.Err = verb.CheckSize(p.session, client.Set(now.Key, now.Old.Value))
 	}
 	if now.Err != nil {
 		if err := p.app.Flush(); err != nil { // print earlier results before the error

@@ -84,7 +84,7 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	a.Signals.Arm()
 	req := verb.Request{
 		Force:    force,
-		Commands: []client.Command{client.VDel(name, held.Value, client.WriteOptions{})},
+		Commands: []client.Command{client.VDel(name, held.Value)},
 		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
 			if !reply.(client.VDelResult).Deleted {
 				return nil, false, &fault.NotWrittenError{

@@ -62,7 +62,7 @@ func TestLateGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	l, err := s.Lock(t.Context(), "door", client.LockOptions{})
+	l, err := s.Lock(t.Context(), "door")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -322,7 +322,7 @@ var errObserved = errors.New("the time of --observe is over")
 // observeLocks watches locks for the time d, and returns an observer for each. An error means that
 // the watch did not start or ended early.
 func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*locklog.Observer, error) {
-	w, err := s.Watch(ctx, names, client.WatchOptions{})
+	w, err := s.Watch(ctx, names)
 	if err != nil {
 		return nil, err
 	}

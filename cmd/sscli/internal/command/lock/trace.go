@@ -168,7 +168,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
 	t.app.RememberKey(t.f.names...)
-	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
+	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...))
 	if errors.Is(err, terminal.ErrClosed) {
 		return fault.Output(err)
 	}

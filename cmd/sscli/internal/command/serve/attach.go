@@ -210,14 +210,13 @@ func attachOptions(ctx context.Context, a *app.App, o client.Options) (mqtt.Opti
 		Dial:      o.Dial,
 		ClientID:  id,
 		Username:  o.Username,
-		Password:  o.Password,
 		Tap:       o.Trace,
 
 		User:         []mqtt.Property{{Name: wire.PropMetricCategory, Value: cmp.Or(o.MetricCategory, client.DefaultMetricCategory)}},
 		AwaitConnack: o.NoPipelining,
 	}
-	if o.ReadPassword != nil {
-		password, err := o.ReadPassword()
+	if o.Password != nil {
+		password, err := o.Password()
 		if err != nil {
 			return m, err
 		}

@@ -253,7 +253,7 @@ func (l *monitor) scanned(unwatched int, err error) {
 		return
 	case err == nil:
 		m.scanned = time.Now()
-	case client.IsPermanent(err):
+	case fault.IsRefused(err):
 		l.end(err)
 		return
 	default:
@@ -285,9 +285,9 @@ func (l *monitor) watch(ctx context.Context, key string) {
 // watch, follow tries again if the key is an operand; for any other key, the next scan tries again. A
 // key that the store refuses to watch stays unwatched.
 func (l *monitor) follow(ctx context.Context, key string) error {
-	w, err := l.session.Watch(ctx, []string{key}, client.WatchOptions{})
-	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}, client.WatchOptions{}) {
-		if client.IsPermanent(err) {
+	w, err := l.session.Watch(ctx, []string{key})
+	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}) {
+		if fault.IsRefused(err) {
 			return err
 		}
 		l.change(ctx, func() { l.unwatched(key, err) })

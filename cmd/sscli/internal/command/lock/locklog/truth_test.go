@@ -43,7 +43,7 @@ func play(t *testing.T, o Options, variants emulator.Variants, script func(st *s
 	st := &stage{t: t, server: server, listener: listener}
 	s := st.dial()
 	defer s.Close()
-	w, err := s.Watch(t.Context(), []string{"build"}, client.WatchOptions{})
+	w, err := s.Watch(t.Context(), []string{"build"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestTruthInRandomHistories(t *testing.T) {
 							if r.IntN(2) == 0 {
 								_, _ = operator.Set(t.Context(), "build", []byte("operator"), client.SetOptions{TTL: ttl})
 							} else {
-								_, _ = operator.Del(t.Context(), "build", client.WriteOptions{})
+								_, _ = operator.Del(t.Context(), "build")
 							}
 							_ = l.Release(t.Context()) // the lock may be lost
 							_ = s.Close()
