@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // refusedPause is how long a Mirror waits before it asks again for keys that the store has refused.
@@ -171,15 +173,15 @@ func (m *Mirror) change(f func()) {
 // means that keys that were refused are due.
 func (m *Mirror) follow(ctx context.Context, w *Watch) (whole bool, err error) {
 	defer w.Close() // on an error, the registration ends with the connection
-	waiting, cancel := context.WithCancel(ctx)
-	defer func() { cancel() }()
 	old := make(map[string]bool) // keys of an earlier watch that this one has not read
 	for key := range m.All() {
 		old[key] = true
 	}
-	refused := make(map[string]error)
+	refused, due := make(map[string]error), time.Now().Add(retry.Forever)
 	for {
+		waiting, cancel := context.WithDeadline(ctx, due)
 		e, err := w.Next(waiting)
+		cancel()
 		if err == nil && e.Kind == EventSet && !e.HasValue {
 			var now GetResult
 			limited, cancel := limitTo(ctx, m.s.o.Timeout)
@@ -195,8 +197,7 @@ func (m *Mirror) follow(ctx context.Context, w *Watch) (whole bool, err error) {
 		case e.Kind == EventUnaudited: // a search for new keys failed
 			return whole, e.Err
 		case e.Kind == EventError && !isA[*InvalidError](e.Err):
-			cancel()
-			waiting, cancel = context.WithTimeout(ctx, refusedPause)
+			due = time.Now().Add(refusedPause)
 		}
 		delete(old, e.Key)
 		m.change(func() {

@@ -104,7 +104,7 @@ func playJourneys(t *testing.T, s *emulator.Server, p *emulator.Policy, who poli
 		return 0 // no client can reply there
 	}
 	session, err := ours.Dial(t.Context(), ours.Options{
-		Address: s.Addr().String(), ClientID: who.ClientID, Username: who.Username, Password: []byte("x"), ResponseTopic: reply[2].On,
+		Address: s.Addr().String(), ClientID: who.ClientID, Username: who.Username, Password: ours.Secret("x"), ResponseTopic: reply[2].On,
 	})
 	if err != nil && !errors.Is(err, ours.ErrNotAuthorized) {
 		t.Errorf("%s: %+v: %v", name, who, err)
