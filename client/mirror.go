@@ -172,7 +172,7 @@ func (m *Mirror) change(f func()) {
 // follow takes the events of a watch until it must be replaced. whole reports whether it had read all keys. A nil error
 // means that keys that were refused are due.
 func (m *Mirror) follow(ctx context.Context, w *Watch) (whole bool, err error) {
-	defer w.Close() // on an error, the registration ends with the connection
+	defer w.Close()              // on an error, the registration ends with the connection
 	old := make(map[string]bool) // keys of an earlier watch that this one has not read
 	for key := range m.All() {
 		old[key] = true
