@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"math/bits"
 	"net"
 	"runtime"
 	"strings"
@@ -42,7 +43,7 @@ func TestBudget(t *testing.T) {
 
 	t.Run("sessions", func(t *testing.T) {
 		s := startSmall(t)
-		if n := exhaust(t, func(i int) bool { return hello(s, i) == 0x97 }); n > most/650 {
+		if n := exhaust(t, func(i int) bool { return hello(s, i) == 0x97 }); n > most/(10*bits.UintSize) {
 			t.Errorf("%d sessions", n)
 		}
 		if code := hello(s, 0); code != 0 {

@@ -18,12 +18,12 @@ func multiCommands() []*command {
 
 // Limits on a transaction, because other clients wait until EXEC ends. Sizes are in bytes.
 const (
-	maxAtomic      = 1 << 15  // number of arguments of a single MSET
-	maxQueuedBytes = 1 << 30  // size of the arguments
-	maxQueued      = 11 << 20 // estimated memory of the commands and arguments, without their bytes
-	maxWritten     = 32 << 20 // size of the values that the commands write
-	maxReplies     = 32 << 20 // size of the replies
-	replyCost      = 32       // maximum size of a reply besides its value
+	maxAtomic      = 1 << 15         // number of arguments of a single MSET
+	maxQueuedBytes = 1 << 30         // size of the arguments
+	maxQueued      = 11 << 17 * word // estimated memory of the commands and arguments, without their bytes
+	maxWritten     = 32 << 20        // size of the values that the commands write
+	maxReplies     = 32 << 20        // size of the replies
+	replyCost      = 32              // maximum size of a reply besides its value
 )
 
 // queued is a command that waits for EXEC.

@@ -160,7 +160,7 @@ func TestManyArguments(t *testing.T) {
 func TestRequestsFitMemory(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]string{
-		"*1000000\r\n": "", "*2000000\r\n": "invalid multibulk length",
+		"*1000000\r\n": "", "*3000000\r\n": "invalid multibulk length",
 		"*1\r\n$60000000\r\n": "", "*1\r\n$70000000\r\n": "invalid bulk length",
 	} {
 		in := newRequestReader(64 << 20)
