@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/pemfile"
@@ -30,7 +31,7 @@ import (
 // flags configure the tokens that a server accepts and issues.
 type Flags struct {
 	Audience, Key, Out, User config.Text
-	TTL                      string
+	TTL                      usage.Duration
 
 	// For tokens that a cluster issues.
 	JWKS, Issuer config.Text
@@ -50,24 +51,14 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
 	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
 	fs.Var(&f.User, "sat-user", "`NAME` of the account in the token of --sat-out")
-	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "let the token of --sat-out expire after `DURATION`; a negative one makes an expired token")
-}
-
-func (f Flags) life() (time.Duration, error) {
-	d, err := config.ParseDuration(f.TTL)
-	if err != nil {
-		return 0, fault.Usagef("--sat-ttl: %v", err)
-	}
-	if d > 0 && d < time.Second {
-		return 0, fault.Usagef("--sat-ttl %s: must be at least 1s", f.TTL)
-	}
-	return d, nil
+	_ = f.TTL.Least(usage.Signed).Set(defaultSATLife) // it is valid
+	fs.Var(&f.TTL, "sat-ttl", "let the token of --sat-out expire after `DURATION`; a negative one makes an expired token")
 }
 
 // Check returns a usage error for flags that exclude or require each other. tokens is true if
 // --sat-tokens is given. placed is true if Open chooses a file for the token even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
-	issues := f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife
+	issues := f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL.String() != defaultSATLife
 	switch {
 	case f.Issuer != "" && f.JWKS == "":
 		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
@@ -84,8 +75,10 @@ func (f Flags) Check(tokens, placed bool) error {
 	case f.Out == "" && f.Key == "" && !placed:
 		return fault.Usagef("--sat-audience without a file for a token: add --sat-out, or --sat-key to sign tokens with")
 	}
-	_, err := f.life()
-	return err
+	if f.TTL.Duration > 0 && f.TTL.Duration < time.Second {
+		return fault.Usagef("--sat-ttl %s: must be at least 1s", f.TTL)
+	}
+	return nil
 }
 
 // Accounts issues the service-account tokens of a server.
@@ -104,7 +97,7 @@ type Accounts struct {
 // If dir is empty too, Open chooses a file in a temporary directory, but only if child is true,
 // because a child process needs a token. Without --sat-audience, Open leaves o as it is.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
-	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
+	acc := &Accounts{user: string(f.User), life: f.TTL.Duration, out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {
 		return acc, nil
 	}
@@ -118,9 +111,6 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 		return acc, nil
 	}
 	var err error
-	if acc.life, err = f.life(); err != nil {
-		return nil, err
-	}
 	if acc.issuer, err = f.issuer(); err != nil {
 		return nil, err
 	}

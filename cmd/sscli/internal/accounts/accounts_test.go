@@ -17,7 +17,8 @@ import (
 func TestTokenRenewal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	synctest.Test(t, func(t *testing.T) {
-		flags := accounts.Flags{Audience: "aio-internal", User: "ann", TTL: "1h"}
+		flags := accounts.Flags{Audience: "aio-internal", User: "ann"}
+		_ = flags.TTL.Set("1h")
 		flags.Out.Set(name)
 		var o emulator.Options
 		acc, err := flags.Open(&o, "", false)

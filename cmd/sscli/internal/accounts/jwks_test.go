@@ -21,6 +21,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -111,7 +112,7 @@ func TestClusterKeys(t *testing.T) {
 	none := func(*jwt.RegisteredClaims) {}
 	for _, source := range []string{file, served.URL + "/jwks.json"} {
 		var o emulator.Options
-		f := Flags{Audience: "aio-internal", Issuer: "https://kubernetes", JWKS: "", User: defaultAccount, TTL: defaultSATLife}
+		f := Flags{Audience: "aio-internal", Issuer: "https://kubernetes", JWKS: "", User: defaultAccount, TTL: defaultLife()}
 		if err := f.JWKS.Set(source); err != nil {
 			t.Fatal(err)
 		}
@@ -242,9 +243,9 @@ func TestKeySetErrors(t *testing.T) {
 		t.Errorf("a large key set: %v", err)
 	}
 	for args, want := range map[string]Flags{
-		"add --sat-audience": {JWKS: "f", User: defaultAccount, TTL: defaultSATLife},
-		"add --sat-jwks":     {Issuer: "i", User: defaultAccount, TTL: defaultSATLife},
-		"the cluster issues": {JWKS: "f", Audience: "a", Key: "k", User: defaultAccount, TTL: defaultSATLife},
+		"add --sat-audience": {JWKS: "f", User: defaultAccount, TTL: defaultLife()},
+		"add --sat-jwks":     {Issuer: "i", User: defaultAccount, TTL: defaultLife()},
+		"the cluster issues": {JWKS: "f", Audience: "a", Key: "k", User: defaultAccount, TTL: defaultLife()},
 	} {
 		if err := want.Check(false, true); err == nil || !strings.Contains(err.Error(), args) {
 			t.Errorf("%v, want %s", err, args)
@@ -271,4 +272,10 @@ func FuzzKeySet(f *testing.F) {
 			}
 		}
 	})
+}
+
+// defaultLife is the value of --sat-ttl without the flag.
+func defaultLife() (d usage.Duration) {
+	_ = d.Set(defaultSATLife)
+	return d
 }

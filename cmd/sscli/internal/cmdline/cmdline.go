@@ -234,7 +234,7 @@ func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) err
 		cmd.CompletionOptions.DisableDefaultCmd = true
 		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
 		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-			return fault.Usagef("%s: %s", cmd.Name(), usage.FlagError(err))
+			return usage.FlagError(cmd.Name()+": ", err)
 		})
 		var help error
 		cmd.SetHelpFunc(func(asked *cobra.Command, _ []string) { help = NoHelp(asked.CommandPath()) })

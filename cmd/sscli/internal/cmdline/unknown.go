@@ -63,7 +63,7 @@ func available(cmd *cobra.Command) (names []string) {
 // flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is a
 // flag with a similar name or, for another tool's flag, the flag of sscli that does the same.
 func flagUsage(cmd *cobra.Command, err error) error {
-	usage := &fault.UsageError{Err: errors.New(usage.FlagError(err))}
+	usage := usage.FlagError("", err)
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usage

@@ -114,7 +114,7 @@ func parse(words []repl.Word) (l line, err error) {
 		}
 		l.words = l.words[1:]
 	case "sleep":
-		l.pause, err = usage.Duration("sleep", config.Text(first))
+		l.pause, err = usage.ParseDuration("sleep", first, 0)
 	case "repeat":
 		if l.times, err = strconv.Atoi(first); err != nil || l.times < 1 {
 			return l, fault.Usagef("repeat %.32q: must be a number of times, at least 1", first)

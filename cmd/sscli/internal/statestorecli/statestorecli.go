@@ -63,7 +63,7 @@ func New(a *app.App) *cobra.Command {
 			return fault.Usagef("missing command: expected get, set or delete")
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", usage.FlagError(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.FlagError("", err) })
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -66,14 +67,18 @@ func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	return err
 }
 
-// FlagError returns the message for a flag parser's error, without marks and without names from Go's
-// packages.
-func FlagError(err error) string {
+// FlagError returns the usage error for a flag parser's error, without marks and without names from Go's
+// packages. where precedes its text; it may be empty.
+func FlagError(where string, err error) *fault.UsageError {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
-		return strings.ReplaceAll(err.Error(), mark, "")
+		return &fault.UsageError{Err: errors.New(where + strings.ReplaceAll(err.Error(), mark, ""))}
 	}
-	f := bad.GetFlag()
+	f, text := bad.GetFlag(), strings.TrimPrefix(bad.GetValue(), mark)
+	if d, ok := f.Value.(*Duration); ok {
+		_, err := ParseDuration("--"+f.Name, text, d.least)
+		return err.(*fault.UsageError)
+	}
 	why := bad.Unwrap().Error()
 	switch f.Value.Type() {
 	case "int", "int64", "uint16":
@@ -81,5 +86,5 @@ func FlagError(err error) string {
 	case "float64":
 		why = "must be a number of at least 0"
 	}
-	return fmt.Sprintf("--%s %.32q: %s", f.Name, strings.TrimPrefix(bad.GetValue(), mark), why)
+	return &fault.UsageError{Err: fmt.Errorf("%s--%s %.32q: %s", where, f.Name, text, why)}
 }

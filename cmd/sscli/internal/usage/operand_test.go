@@ -50,7 +50,7 @@ func TestFlagError(t *testing.T) {
 		"--nx=perhaps":      `--nx "perhaps": must be true or false`,
 		"--nonsense":        "unknown flag: --nonsense",
 	} {
-		if err := fs.Parse(strings.Fields(args)); err == nil || FlagError(err) != want {
+		if err := fs.Parse(strings.Fields(args)); err == nil || FlagError("", err).Error() != want {
 			t.Errorf("%q: %v, want %s", args, err, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
@@ -21,7 +22,8 @@ import (
 type SetFlags struct {
 	FenceFlags
 	nx, nex, persist bool
-	px, ttl, file    config.Text
+	px, file         config.Text
+	ttl              usage.Duration
 }
 
 // Bind defines the flags in fs.
@@ -29,7 +31,7 @@ func (f *SetFlags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.nx, "nx", false, "store only if the key does not exist")
 	fs.BoolVar(&f.nex, "nex", false, "store only if the key does not exist or holds this value")
 	fs.Var(&f.px, "px", "make the key expire after `MS` milliseconds")
-	fs.Var(&f.ttl, "ttl", "make the key expire after `DURATION`, such as 500ms or 2m")
+	fs.Var(f.ttl.Least(usage.Signed), "ttl", "make the key expire after `DURATION`, such as 500ms or 2m")
 	fs.BoolVar(&f.persist, "persist", false, "ask the broker to keep the entry on disk")
 	fs.VarP(&f.file, "file", "f", "read the value from `FILE`")
 	f.FenceFlags.Bind(fs)
@@ -137,7 +139,7 @@ func (f *SetFlags) Options(env Env) (client.SetOptions, error) {
 		options.Condition = client.NEX
 	}
 	switch {
-	case f.px != "" && f.ttl != "":
+	case f.px != "" && f.ttl.Given():
 		return options, fault.Usagef("PX together with --ttl: use only one of them")
 	case f.px != "":
 		ms, err := strconv.ParseInt(string(f.px), 10, 64)
@@ -145,16 +147,8 @@ func (f *SetFlags) Options(env Env) (client.SetOptions, error) {
 			return options, fault.Usagef("PX %.32q: expected a whole number of milliseconds from 1 to %d", f.px, maxTTL/time.Millisecond)
 		}
 		options.TTL = time.Duration(ms) * time.Millisecond
-	case f.ttl != "":
-		options.TTL, err = config.ParseDuration(string(f.ttl))
-		if err != nil {
-			usage := &fault.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
-			if meant := config.MeantDuration(string(f.ttl)); meant != "" {
-				usage.Hint = suggest.Run("--ttl", meant)
-			}
-			return options, usage
-		}
-		if options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
+	case f.ttl.Given():
+		if options.TTL = f.ttl.Duration; options.TTL < time.Millisecond || options.TTL%time.Millisecond != 0 {
 			return options, fault.Usagef("--ttl %s: expected whole milliseconds, at least 1ms", f.ttl)
 		}
 	}

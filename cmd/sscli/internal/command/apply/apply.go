@@ -28,7 +28,8 @@ import (
 )
 
 type flags struct {
-	prefix, prune, every config.Text
+	prefix, prune        config.Text
+	every                usage.Duration
 	pruneAll, allowEmpty bool
 	follow               bool
 	dryRun, diff         bool
@@ -101,7 +102,7 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	fs.BoolVar(&f.follow, "follow", false, "follow links out of DIR, and accept files outside the directory of a manifest")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
 	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
-	fs.Var(&f.every, "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
+	fs.Var(f.every.Least(usage.Positive), "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
 	fs.AddFlag(all.Lookup("fence"))
 	return cmd
 }
@@ -110,11 +111,10 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if len(names) == 0 {
 		return fault.Usagef("missing SOURCE: expected a file, a directory or a manifest")
 	}
-	every, err := f.check(a)
-	if err != nil {
+	if err := f.check(a); err != nil {
 		return err
 	}
-	if every > 0 {
+	if f.every.Given() {
 		a.LogsResults = true
 		if err := a.NeverWait(); err != nil {
 			return err
@@ -132,42 +132,39 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	}
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		p.session = s
-		if every == 0 {
+		if !f.every.Given() {
 			r := p.newRound(false)
 			return r.run(ctx)
 		}
-		k := keeper{plan: &p, every: every, outage: app.Outage{Notify: a.Notify}}
+		k := keeper{plan: &p, every: f.every.Duration, outage: app.Outage{Notify: a.Notify}}
 		return k.run(ctx)
 	})
 }
 
-func (f *flags) check(a *app.App) (every time.Duration, err error) {
-	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
-		return 0, err
-	}
+func (f *flags) check(a *app.App) (err error) {
 	if _, err := f.set.Options(a.Env); err != nil {
-		return 0, err
+		return err
 	}
 	if f.prune != "" {
 		if err := client.Scan(string(f.prune), nil).Check(); err != nil {
-			return 0, &fault.UsageError{Err: fmt.Errorf("--prune: %w", err)}
+			return &fault.UsageError{Err: fmt.Errorf("--prune: %w", err)}
 		}
 		if f.pattern, err = usage.Pattern("--prune", string(f.prune)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	switch {
 	case f.pruneAll && f.prune == "":
-		return 0, fault.Usagef("--prune-all without --prune: expected --prune PATTERN as well")
-	case every > 0 && f.dryRun:
-		return 0, fault.Usagef("--every together with --dry-run: use only one of them")
-	case every > 0 && f.prune != "" && !a.Settings.Yes:
-		return 0, &fault.UsageError{
+		return fault.Usagef("--prune-all without --prune: expected --prune PATTERN as well")
+	case f.every.Given() && f.dryRun:
+		return fault.Usagef("--every together with --dry-run: use only one of them")
+	case f.every.Given() && f.prune != "" && !a.Settings.Yes:
+		return &fault.UsageError{
 			Err:  fmt.Errorf("--every together with --prune: nobody can be asked each time"),
 			Hint: suggest.Try("`--yes`, after a look at what --dry-run prints"),
 		}
 	}
-	return every, nil
+	return nil
 }
 
 // A plan holds what all rounds share: the flags, the session and the sources.

@@ -33,8 +33,8 @@ type lineVerb struct {
 // lineVerbs returns the verbs of a batch by name and alias.
 func (b *batch) lineVerbs() map[string]*lineVerb {
 	known := make(map[string]*lineVerb)
-	for _, newVerb := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
-		v := &lineVerb{newVerb: newVerb, plain: newVerb(b.app.Env)}
+	for _, row := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
+		v := &lineVerb{newVerb: row.New, plain: row.New(b.app.Env)}
 		b.flagsOf(v.plain)
 		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
 			known[name] = v
@@ -183,7 +183,7 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 		err = usage.UnprotectFlags(fs)
 	}
 	if err != nil {
-		return &v, nil, fault.Usagef("%s: %s", v.Name(), usage.FlagError(err))
+		return &v, nil, usage.FlagError(v.Name()+": ", err)
 	}
 	return &v, usage.Words(fs.Args()), nil
 }

@@ -38,7 +38,7 @@ type benchFlags struct {
 	clients, inflight, keys int
 	size                    config.Size
 	count                   int64 // number of requests; 0 = no limit
-	length                  config.Text
+	length                  usage.Duration
 	mix                     string
 	rate                    float64 // requests a second; 0 = as many as possible
 }
@@ -77,7 +77,7 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	fs.IntVar(&f.clients, "clients", 1, "open `N` connections")
 	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests in flight on each connection")
 	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
-	fs.Var(&f.length, "for", "stop after `DURATION` (10s without -n)")
+	fs.Var(f.length.Least(usage.Positive), "for", "stop after `DURATION` (10s without -n)")
 	f.size = 64
 	fs.Var(&f.size, "size", "write values of `BYTES`, such as 4KiB")
 	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
@@ -135,10 +135,7 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 		return nil, fault.Usagef("--rate %v: must be a number of requests a second", f.rate)
 	}
 	var err error
-	if b.length, err = usage.PositiveDuration("--for", f.length); err != nil {
-		return nil, err
-	}
-	if f.length == "" && f.count == 0 {
+	if b.length = f.length.Duration; b.length == 0 && f.count == 0 {
 		b.length = 10 * time.Second
 	}
 	b.ttl = (cmp.Or(b.length, longest) + keyLifetime).Truncate(time.Millisecond)

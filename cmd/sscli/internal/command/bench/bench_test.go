@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -109,7 +110,7 @@ func TestLifetime(t *testing.T) {
 		want time.Duration
 	}{
 		{benchFlags{count: 1}, 24*time.Hour + keyLifetime},
-		{benchFlags{count: 1, length: "1h"}, time.Hour + keyLifetime},
+		{benchFlags{count: 1, length: usage.Duration{Duration: time.Hour}}, time.Hour + keyLifetime},
 		{benchFlags{}, 10*time.Second + keyLifetime},
 	} {
 		tt.f.clients, tt.f.inflight, tt.f.keys, tt.f.mix = 1, 1, 1, "get=1"

@@ -45,10 +45,11 @@ token.`,
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.
 type lockFlags struct {
-	ttl, grace, wait, holder config.Text
-	try                      bool
-	conflict                 int // exit code if another client holds the lock
-	name                     string
+	ttl, grace, wait usage.Duration
+	holder           config.Text
+	try              bool
+	conflict         int // exit code if another client holds the lock
+	name             string
 
 	again bool // the holder already held the acquired lock
 
@@ -57,7 +58,7 @@ type lockFlags struct {
 }
 
 func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
-	fs.Var(&f.ttl, "ttl", "the lock expires `DURATION` after its last renewal (default 15s)")
+	fs.Var(f.ttl.Least(usage.Positive), "ttl", "the lock expires `DURATION` after its last renewal (default 15s)")
 }
 
 func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
@@ -82,25 +83,17 @@ func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 
 // options checks the flags, and returns them as options.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
-	if o.TTL, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
-		return o, err
-	}
-	if o.Grace, err = usage.Duration("--grace", f.grace); err != nil {
-		return o, err
-	}
-	if o.Wait, err = usage.Duration("--wait", f.wait); err != nil {
-		return o, err
-	}
+	o.TTL, o.Grace, o.Wait = f.ttl.Duration, f.grace.Duration, f.wait.Duration
 	switch {
-	case f.try && f.wait != "":
+	case f.try && f.wait.Given():
 		return o, fault.Usagef("--try and --wait: use only one of them")
 	case f.conflict < 0 || f.conflict > 255:
 		return o, fault.Usagef("--conflict-exit-code %d: must be 0 to 255", f.conflict)
 	}
-	if f.grace != "" && o.Grace == 0 {
+	if f.grace.Given() && o.Grace == 0 {
 		o.Grace = -1 // 0 would mean the default
 	}
-	o.Try = f.try || f.wait != "" && o.Wait == 0
+	o.Try = f.try || f.wait.Given() && o.Wait == 0
 	if f.holder != "" {
 		o.Holder = []byte(f.holder)
 	}

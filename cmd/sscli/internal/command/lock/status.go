@@ -14,7 +14,6 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/locklog"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
@@ -25,7 +24,7 @@ import (
 
 // newStatus returns the command `sscli lock status`.
 func newStatus(a *app.App) *cobra.Command {
-	var observe config.Text
+	var observe usage.Duration
 	cmd := &cobra.Command{
 		Use:   "status NAME",
 		Short: "Show who holds a lock",
@@ -44,12 +43,8 @@ lease may be longer than 90s.`,
 		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			d, err := usage.PositiveDuration("--observe", observe)
-			if err != nil {
-				return err
-			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				readings, err := readAndObserve(cmd.Context(), a, s, []string{name}, d)
+				readings, err := readAndObserve(cmd.Context(), a, s, []string{name}, observe.Duration)
 				if err == nil {
 					err = readings[0].err
 				}
@@ -71,13 +66,13 @@ lease may be longer than 90s.`,
 			})
 		},
 	}
-	cmd.Flags().Var(&observe, "observe", "watch the lock for `DURATION` and count its renewals")
+	cmd.Flags().Var(observe.Least(usage.Positive), "observe", "watch the lock for `DURATION` and count its renewals")
 	return cmd
 }
 
 // newList returns the command `sscli lock list`.
 func newList(a *app.App) *cobra.Command {
-	var observe config.Text
+	var observe usage.Duration
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN | NAME...]",
 		Short: "Show who holds several locks",
@@ -97,19 +92,15 @@ age is wrong by the difference between the local clock and the store's clock.`,
 		Example: `  sscli lock list 'locks/*'
   sscli lock list build deploy --observe 30s    # are they being renewed?`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := usage.PositiveDuration("--observe", observe)
-			if err != nil {
-				return err
-			}
 			if slices.Contains(args, "") {
 				return fault.Usagef("the name of a lock is empty")
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				return list(cmd.Context(), a, s, args, d)
+				return list(cmd.Context(), a, s, args, observe.Duration)
 			})
 		},
 	}
-	cmd.Flags().Var(&observe, "observe", "watch the locks for `DURATION` and count their renewals")
+	cmd.Flags().Var(observe.Least(usage.Positive), "observe", "watch the locks for `DURATION` and count their renewals")
 	return cmd
 }
 

@@ -67,11 +67,8 @@ releases it.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch f.ttl {
-			case "":
+			if !f.ttl.Given() {
 				return fault.Usagef("no --ttl: the store does not say how long the lease was: give a duration such as --ttl 10m")
-			case "keep":
-				return fault.Usagef("--ttl keep: the store does not say how long the lease was: expected a duration such as 10m")
 			}
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				lease, err := s.RenewLock(ctx, f.name, o)
@@ -79,7 +76,7 @@ releases it.`,
 			})
 		},
 	}
-	cmd.Flags().Var(&f.ttl, "ttl", "the lock expires `DURATION` from now (required)")
+	cmd.Flags().Var(f.ttl.Least(usage.Positive), "ttl", "the lock expires `DURATION` from now (required)")
 	f.bindHolder(cmd.Flags())
 	return cmd
 }

@@ -30,12 +30,10 @@ import (
 
 type traceFlags struct {
 	guards      []string
-	ttl, forDur config.Text
+	ttl, forDur usage.Duration
 	from, svg   config.Text
 	timeline    bool
 	count       int
-	lease       time.Duration // ttl, parsed
-	duration    time.Duration // forDur, parsed
 	names       []string
 }
 
@@ -74,23 +72,17 @@ watch -o json printed. Without NAME, it shows all keys of the recording.`,
 	}
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.guards, "guards", nil, "also show the writes of `KEY`, a key that the locks protect; may be repeated")
-	fs.Var(&f.ttl, "ttl", "the lease of the locks is `DURATION`, to tell a release from an expiry")
+	fs.Var(f.ttl.Least(usage.Positive), "ttl", "the lease of the locks is `DURATION`, to tell a release from an expiry")
 	fs.BoolVar(&f.timeline, "timeline", false, "draw a chart at the end: who held which lock when")
 	fs.Var(&f.svg, "svg", "write the chart as a picture to `FILE`")
 	fs.Var(&f.from, "from", "read a recording from `FILE`, or - for standard input, and connect to no broker")
-	fs.Var(&f.forDur, "for", "end after `DURATION` (default: until interrupted)")
+	fs.Var(f.forDur.Least(usage.Positive), "for", "end after `DURATION` (default: until interrupted)")
 	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
 	return cmd
 }
 
-// check parses the durations, and checks the operands and the combination of flags.
-func (f *traceFlags) check() (err error) {
-	if f.lease, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
-		return err
-	}
-	if f.duration, err = usage.PositiveDuration("--for", f.forDur); err != nil {
-		return err
-	}
+// check checks the operands and the combination of flags.
+func (f *traceFlags) check() error {
 	f.names, f.guards = distinct(f.names), distinct(f.guards)
 	for _, name := range f.names {
 		if slices.Contains(f.guards, name) {
@@ -100,7 +92,7 @@ func (f *traceFlags) check() (err error) {
 	switch {
 	case len(f.names) == 0 && f.from == "":
 		return fault.Usagef("missing NAME")
-	case f.from != "" && f.forDur != "":
+	case f.from != "" && f.forDur.Given():
 		return fault.Usagef("--from and --for: use only one of them")
 	case f.count < 0:
 		return fault.Usagef("-n %d: must be 0 or more", f.count)
@@ -125,7 +117,7 @@ func distinct(names []string) (all []string) {
 
 // runTrace prints what happens to the locks and, when the trace ends, the chart.
 func runTrace(ctx context.Context, a *app.App, f traceFlags) error {
-	t := &tracer{app: a, f: f, outage: app.Outage{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
+	t := &tracer{app: a, f: f, outage: app.Outage{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.ttl.Duration, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
 		t.chart = &locklog.Chart{}
 	}
@@ -177,9 +169,9 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	}
 	defer w.Close()
 	t.app.Inform(t.waiting())
-	if t.f.duration > 0 {
+	if t.f.forDur.Given() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.f.duration, errTimeOver)
+		ctx, cancel = context.WithTimeoutCause(ctx, t.f.forDur.Duration, errTimeOver)
 		defer cancel()
 	}
 	for {
@@ -218,8 +210,8 @@ func (t *tracer) waiting() string {
 		text = fmt.Sprintf("waiting for changes of %d locks", n)
 	}
 	switch {
-	case t.f.duration > 0:
-		return text + " for " + t.f.duration.String()
+	case t.f.forDur.Given():
+		return text + " for " + t.f.forDur.Duration.String()
 	case t.f.count > 0:
 		return text // -n ends the trace
 	}

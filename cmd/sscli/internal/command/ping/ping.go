@@ -16,7 +16,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -33,7 +32,7 @@ func New(a *app.App) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
 		err := a.WithBroker(func(o client.Options) error {
 			began := time.Now()
-			a.Settings.RetryFor = max(f.wait, a.Settings.RetryFor)
+			a.Settings.RetryFor = max(f.wait.Duration, a.Settings.RetryFor)
 			return a.Connect(ctx, o, func(s *client.Session) error { return f.run(ctx, a, s, began) })
 		})
 		if f.alive && err != nil {
@@ -58,14 +57,14 @@ func Check() *cobra.Command { return pingCommand(func(context.Context, flags) er
 
 type flags struct {
 	count          int
-	interval, wait time.Duration
+	interval, wait usage.Duration
 	alive          bool
 }
 
 // pingCommand returns a command that parses the flags and calls run.
 func pingCommand(run func(context.Context, flags) error) *cobra.Command {
 	var f flags
-	interval, waitFor := config.Text("200ms"), config.Text("")
+	_ = f.interval.Set("200ms") // it is valid
 	cmd := &cobra.Command{
 		Use:     "ping",
 		Short:   "Measure the round trip to the store",
@@ -83,13 +82,7 @@ With --alive, the exit code is also 0 if the broker refuses the login: a health 
 none.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
 		Args:    usage.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.interval, err = usage.Duration("--interval", interval); err != nil {
-				return err
-			}
-			if f.wait, err = usage.PositiveDuration("--wait", waitFor); err != nil {
-				return err
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.count < 1 {
 				return fault.Usagef("-n %d: must be at least 1", f.count)
 			}
@@ -97,8 +90,8 @@ none.`,
 		},
 	}
 	cmd.Flags().IntVarP(&f.count, "count", "n", 4, "measure `N` times")
-	cmd.Flags().Var(&interval, "interval", "wait `DURATION` between two requests")
-	cmd.Flags().Var(&waitFor, "wait", "wait up to `DURATION` for the broker and its store to answer")
+	cmd.Flags().Var(&f.interval, "interval", "wait `DURATION` between two requests")
+	cmd.Flags().Var(f.wait.Least(usage.Positive), "wait", "wait up to `DURATION` for the broker and its store to answer")
 	cmd.Flags().BoolVar(&f.alive, "alive", false, "succeed also if the broker refuses the login")
 	return cmd
 }
@@ -106,8 +99,8 @@ none.`,
 // run measures and prints round trips, then prints their summary. With --wait, it first checks that the
 // store answers, until f.wait has passed since began. If requests failed, run returns the last of their errors.
 func (f flags) run(ctx context.Context, a *app.App, s *client.Session, began time.Time) error {
-	if f.wait > 0 {
-		err := a.NewRetry(f.wait-time.Since(began).Truncate(time.Second)).Do(ctx, func(ctx context.Context) error {
+	if f.wait.Given() {
+		err := a.NewRetry(f.wait.Duration-time.Since(began).Truncate(time.Second)).Do(ctx, func(ctx context.Context) error {
 			_, err := RoundTrip(ctx, s, a.Timeout())
 			return err
 		})
@@ -119,7 +112,7 @@ func (f flags) run(ctx context.Context, a *app.App, s *client.Session, began tim
 	var bad error
 	sent, count := 0, f.count
 	for ctx.Err() == nil && sent < count {
-		if sent > 0 && !wait.For(ctx, f.interval) {
+		if sent > 0 && !wait.For(ctx, f.interval.Duration) {
 			break
 		}
 		sent++

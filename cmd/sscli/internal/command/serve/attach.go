@@ -96,12 +96,6 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return err
 	}
-	var standby time.Duration
-	if f.standby != "" {
-		if standby, err = config.ParseDuration(f.standby); err != nil || standby <= 0 {
-			return fault.Usagef("--standby %s: expected a time such as 10s", f.standby)
-		}
-	}
 	engine := emulator.StoreOptions{
 		Now:     func() time.Time { return time.Now().Add(served.Skew) },
 		MaxKeys: served.MaxKeys,
@@ -114,7 +108,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return err
 	}
-	more := emulator.AttachOptions{Standby: standby, ResponseTopic: o.ResponseTopic, Timeout: o.Timeout, Log: a.Logger()}
+	more := emulator.AttachOptions{Standby: f.standby.Duration, ResponseTopic: o.ResponseTopic, Timeout: o.Timeout, Log: a.Logger()}
 	var attached *emulator.Attached
 	retry := a.NewRetry(a.Settings.RetryFor)
 	retry.Timeout = o.Timeout + 20*time.Second // the store also waits for other stores and tests itself
@@ -125,7 +119,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return attachError(a, err)
 	}
-	if standby > 0 {
+	if f.standby.Given() {
 		select {
 		case <-attached.Ready():
 		case <-attached.Done():

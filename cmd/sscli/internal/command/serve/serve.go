@@ -40,7 +40,7 @@ type serveFlags struct {
 	login                       accounts.Login
 	sat                         accounts.Flags
 	redis                       redisFlags
-	skew, latency, standby      string
+	skew, latency, standby      usage.Duration
 	maxKeys                     int
 	maxPacket                   config.Size
 	limits                      limitFlags
@@ -135,7 +135,7 @@ func New(a *app.App) *cobra.Command {
 // serve checks the flags, and runs the emulator or attaches a store.
 func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
 	if !f.attach {
-		if f.standby != "" {
+		if f.standby.Given() {
 			return fault.Usagef("--standby without --attach: it waits for another store of the broker")
 		}
 		if err := checkListen(cmd.Flags()); err != nil {
@@ -175,11 +175,8 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	f.login.Bind(fs)
 	f.sat.Bind(fs)
 	f.redis.bind(fs)
-	fs.StringVar(&f.skew, "skew", "0s", "set the store's clock ahead by `DURATION`; may be negative")
-	fs.StringVar(&f.latency, "latency", "0s", "process each request only after `DURATION`")
-	for _, none := range []string{"skew", "latency"} {
-		fs.Lookup(none).DefValue = "" // so that help shows no default
-	}
+	fs.Var(f.skew.Least(usage.Signed), "skew", "set the store's clock ahead by `DURATION`; may be negative")
+	fs.Var(&f.latency, "latency", "process each request only after `DURATION`")
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: no quota)")
 	fs.Var(&f.maxPacket, "max-packet-size", "Maximum Packet Size in `BYTES`, such as 64KiB (0: no limit)")
 	f.limits.bind(fs)
@@ -189,23 +186,14 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.controlInsecure, "control-insecure", false, "allow anybody to steer the store on an address of --control that is not loopback")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
-	fs.StringVar(&f.standby, "standby", "", "with --attach: wait while another store serves, and serve when none has answered for `DURATION`")
+	fs.Var(f.standby.Least(usage.Positive), "standby", "with --attach: wait while another store serves, and serve when none has answered for `DURATION`")
 	fs.Lookup("standby").NoOptDefVal = "10s"
 }
 
 func (f serveFlags) options(ctx context.Context, warn func(message, hint string)) (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(uint64(f.maxPacket), math.MaxUint32))},
-		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
+		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify), Skew: f.skew.Duration, Latency: f.latency.Duration}
 	var err error
-	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
-		return o, fault.Usagef("--skew: %v", err)
-	}
-	if o.Latency, err = config.ParseDuration(f.latency); err != nil {
-		return o, fault.Usagef("--latency: %v", err)
-	}
-	if o.Latency < 0 {
-		return o, fault.Usagef("--latency %s: must not be negative", f.latency)
-	}
 	if o.Data, err = f.data.options(); err != nil {
 		return o, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -52,7 +51,7 @@ func (s *shell) dot(words []repl.Word) error {
 		if value == "" {
 			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
 		}
-		d, err := usage.PositiveDuration(".timeout", config.Text(value))
+		d, err := usage.ParseDuration(".timeout", value, usage.Positive)
 		if err == nil {
 			settings.Timeout = d
 		}

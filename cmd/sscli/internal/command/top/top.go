@@ -12,6 +12,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,15 +26,15 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
 type flags struct {
-	every config.Text
+	every usage.Duration
 	limit int
 }
 
@@ -68,41 +69,34 @@ top needs a terminal. In a pipe, use scan or watch.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(&f.every, "every", "`DURATION` between scans for new keys (default 5s)")
+	fs.Var(f.every.Least(100*time.Millisecond), "every", "`DURATION` between scans for new keys (default 5s)")
 	fs.IntVar(&f.limit, "limit", 1000, "show at most `N` keys that a scan found")
 	return cmd
 }
 
-// check checks the flags, the operands and the terminal, and returns the time between scans.
-func (f flags) check(a *app.App, operands []string) (interval time.Duration, err error) {
-	interval = 5 * time.Second
-	if f.every != "" {
-		if interval, err = config.ParseDuration(string(f.every)); err != nil || interval < 100*time.Millisecond {
-			return 0, fault.Usagef("--every %.32q: must be a duration of at least 100ms, such as 2s", string(f.every))
-		}
-	}
+// check checks the flags, the operands and the terminal.
+func (f flags) check(a *app.App, operands []string) error {
 	kind, _ := a.Env("TERM")
 	hint := suggest.Try("`sscli scan` lists keys, `sscli watch KEY` streams changes")
 	switch {
 	case f.limit < 1:
-		return 0, fault.Usagef("--limit %d: must be at least 1", f.limit)
+		return fault.Usagef("--limit %d: must be at least 1", f.limit)
 	case slices.Contains(operands, ""):
-		return 0, fault.Usagef("the key is empty: it must have at least one byte")
+		return fault.Usagef("the key is empty: it must have at least one byte")
 	case !slices.Contains([]string{"", "human", "wide"}, a.Settings.Output):
-		return 0, &fault.UsageError{Err: fmt.Errorf("%s %.32q: top draws on a terminal and has no other form", a.Settings.Sources["output"], a.Settings.Output), Hint: hint}
+		return &fault.UsageError{Err: fmt.Errorf("%s %.32q: top draws on a terminal and has no other form", a.Settings.Sources["output"], a.Settings.Output), Hint: hint}
 	case !term.IsTerminal(int(a.Stdout.Fd())):
-		return 0, &fault.UsageError{Err: errors.New("standard output is not a terminal, which top draws on"), Hint: hint}
+		return &fault.UsageError{Err: errors.New("standard output is not a terminal, which top draws on"), Hint: hint}
 	case kind == "dumb":
-		return 0, &fault.UsageError{Err: errors.New("TERM=dumb: top draws on a terminal, which must be able to move the cursor"), Hint: hint}
+		return &fault.UsageError{Err: errors.New("TERM=dumb: top draws on a terminal, which must be able to move the cursor"), Hint: hint}
 	case a.Settings.Trace && term.IsTerminal(int(a.Stderr.Fd())):
-		return 0, &fault.UsageError{Err: fmt.Errorf("%s: the packets would be printed over the table", a.Settings.Sources["trace"]), Hint: suggest.Try("`--trace-file FILE`, or Enter on a key")}
+		return &fault.UsageError{Err: fmt.Errorf("%s: the packets would be printed over the table", a.Settings.Sources["trace"]), Hint: suggest.Try("`--trace-file FILE`, or Enter on a key")}
 	}
-	return interval, nil
+	return nil
 }
 
 func run(ctx context.Context, a *app.App, f flags, operands []string) error {
-	interval, err := f.check(a, operands)
-	if err != nil {
+	if err := f.check(a, operands); err != nil {
 		return err
 	}
 	if len(operands) == 0 {
@@ -119,7 +113,7 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 		}
 	}
 	if len(m.patterns) > 0 {
-		m.interval = interval
+		m.interval = cmp.Or(f.every.Duration, 5*time.Second)
 	}
 	m.title = "embedded"
 	if !a.Settings.Embedded {

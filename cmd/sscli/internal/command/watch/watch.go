@@ -51,11 +51,12 @@ const (
 
 type flags struct {
 	count                int
-	forDur, until        config.Text
+	forDur               usage.Duration
+	until                config.Text
 	noInitial, failOnGap bool
 	keepGoing            bool
 	buffer               int
-	audit, rescan        config.Text
+	audit, rescan        usage.Duration
 	match                config.Text
 	keysFrom             usage.KeysFrom
 	field                config.Text
@@ -111,7 +112,7 @@ the watch, and fg continues both.`,
 	}
 	fs := cmd.Flags()
 	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit); exit code 1 if --until was not met")
-	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
+	fs.Var(f.forDur.Least(usage.Positive), "for", "end after `DURATION`; exit code 1 if --until was not met")
 	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
@@ -119,32 +120,23 @@ the watch, and fg continues both.`,
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` changes for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	usage.BindShow(fs, &f.show)
-	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
+	fs.Var(f.audit.Least(usage.Positive), "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.match, "match", "also watch the keys that match `PATTERN`, and new ones as they are created")
-	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
+	fs.Var(f.rescan.Least(usage.Positive), "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
 	f.keysFrom.Bind(fs)
 	return cmd
 }
 
-// options checks the flags, and returns them as options. forDur is the value of --for.
-func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error) {
-	for _, d := range []struct {
-		flag string
-		text config.Text
-		to   *time.Duration
-	}{{"--audit", f.audit, &o.Audit}, {"--rescan", f.rescan, &o.Rescan}, {"--for", f.forDur, &forDur}} {
-		if *d.to, err = usage.PositiveDuration(d.flag, d.text); err != nil {
-			return o, 0, err
-		}
-	}
+// options checks the flags, and returns them as options.
+func (f flags) options() (o client.WatchOptions, err error) {
 	if f.count < 0 || f.buffer < 1 {
-		return o, 0, fault.Usagef("-n %d --buffer %d: expected -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
+		return o, fault.Usagef("-n %d --buffer %d: expected -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)
 	}
-	if f.rescan != "" && f.match == "" {
-		return o, 0, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
+	if f.rescan.Given() && f.match == "" {
+		return o, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
 	}
-	o.Buffer, o.Match, o.Ready = f.buffer, string(f.match), f.showsReady() || forDur > 0
-	return o, forDur, nil
+	o.Audit, o.Rescan, o.Buffer, o.Match, o.Ready = f.audit.Duration, f.rescan.Duration, f.buffer, string(f.match), f.showsReady() || f.forDur.Given()
+	return o, nil
 }
 
 // showsReady reports whether the output says when the watch has read its keys.
@@ -177,7 +169,7 @@ func parseUntil(text string, field bool) (condition, error) {
 }
 
 func run(ctx context.Context, a *app.App, f flags, keys, command []string) error {
-	options, forDur, err := f.options()
+	options, err := f.options()
 	if err != nil {
 		return err
 	}
@@ -211,7 +203,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	a.RememberKey(keys...)
 	v := viewer{app: a, outage: app.Outage{Notify: a.Notify}, f: f, field: field, until: until, command: command}
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
-		return v.watch(ctx, s, keys, options, forDur)
+		return v.watch(ctx, s, keys, options, f.forDur.Duration)
 	})
 }
 
