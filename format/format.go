@@ -33,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -75,6 +76,9 @@ type Printer struct {
 	unfinished bool // the last write did not end in a line end
 }
 
+// Forms returns the values of Options.Output; the last is a prefix.
+func Forms() []string { return []string{"human", "wide", "raw", "json", "template="} }
+
 // New returns a Printer that writes to w, or an error if o.Output is not valid.
 func New(w io.Writer, o Options) (*Printer, error) {
 	o.Color = o.Color && (o.Output == "human" || o.Output == "wide")
@@ -87,14 +91,13 @@ func New(w io.Writer, o Options) (*Printer, error) {
 		p.output, p.template = "template", t
 		return p, nil
 	}
-	switch o.Output {
-	case "wide":
+	if o.Output == "wide" {
 		p.output = "human"
-		return p, nil
-	case "human", "raw", "json":
-		return p, nil
 	}
-	return nil, fmt.Errorf("output %s: must be human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
+	if !slices.Contains(Forms(), o.Output) {
+		return nil, fmt.Errorf("output %s: must be %sTEMPLATE", Quote(o.Output), List(Forms(), "or"))
+	}
+	return p, nil
 }
 
 // Print writes the queued results and then r. It returns an error if Write or the template fails.

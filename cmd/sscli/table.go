@@ -70,9 +70,9 @@ func table() []app.Command {
 }
 
 // rows returns the rows of verbs.
-func rows(verbs []func(verb.Env) verb.Verb) (rows []app.Command) {
-	for _, v := range verbs {
-		rows = append(rows, app.Command{Name: v(nil).Name(), New: verb.Command(v)})
+func rows(all []verbs.Row) (rows []app.Command) {
+	for _, v := range all {
+		rows = append(rows, app.Command{Name: v.Name, New: verb.Command(v.New)})
 	}
 	return rows
 }

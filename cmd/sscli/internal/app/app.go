@@ -162,8 +162,11 @@ func (a *App) configured(settings config.Settings, err error) error {
 		a.Signals.Arm() // the exit code is not that of a signal
 	}
 	if printErr := a.SetOutput(form); printErr != nil {
-		source := settings.Sources["output"]
-		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})
+		why := strings.TrimPrefix(printErr.Error(), "output ")
+		if len(a.Forms) > 0 {
+			why += "; or here " + format.List(a.Forms, "or")
+		}
+		return errors.Join(err, &config.Error{Source: settings.Sources["output"], Why: why})
 	}
 	if err == nil && settings.Override.Context != "" && !a.overridden {
 		a.overridden = true

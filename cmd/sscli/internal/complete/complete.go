@@ -78,7 +78,7 @@ func Register(a *app.App, root *cobra.Command) {
 
 // completeWords returns a function that offers the words with the typed prefix.
 func completeWords(words []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
 		directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		if slices.ContainsFunc(fit, func(w string) bool { return strings.HasSuffix(w, "=") }) && len(fit) == 1 {

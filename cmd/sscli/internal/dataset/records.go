@@ -3,13 +3,13 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -151,37 +151,31 @@ func NoRecords(name string) error {
 	return fault.Usagef("%s has no records: expected at least one", format.Path(name))
 }
 
-// CheckSize returns the error for the records of a source if they are larger than a value can be: size bytes as
+// checkSize returns the error for the records of a source if they are larger than a value can be: size bytes as
 // JSON Lines.
-func CheckSize(name string, size int) error {
+func checkSize(name string, size int) error {
 	if size > files.MaxValue {
 		return fault.Usagef("%s: its records are %w", format.Path(name), &files.SizeError{Max: files.MaxValue})
 	}
 	return nil
 }
 
-// Value returns the records of a source as canonical JSON Lines, and the number of records. A record that has
-// a field twice is an error, as is a source of more than [files.MaxValue] bytes. If ctx ends, Value returns
-// its cause.
-func Value(ctx context.Context, source io.Reader, o Options) (value []byte, n int, err error) {
-	if size := files.Size(source); size <= files.MaxValue {
-		value = slices.Grow([]byte{}, int(size))
-	}
-	survey := Survey{Source: o.Name}
+// Copy writes the records of a source as canonical JSON Lines to a writer in memory, and adds them to the survey. A
+// record that has a field twice is an error, as is a source of more than [files.MaxValue] bytes. If ctx ends, Copy
+// returns its cause.
+func Copy(ctx context.Context, to io.Writer, source io.Reader, o Options, survey *Survey) error {
+	survey.Source = o.Name
+	size := 0
 	for r, err := range Read(files.Limit(source, files.MaxValue), o) {
 		if err == nil {
-			err = survey.Add(r)
-		}
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
+			size += len(r.JSON)
+			err = cmp.Or(survey.Add(r), context.Cause(ctx), checkSize(o.Name, size))
 		}
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		if err := CheckSize(o.Name, len(value)+len(r.JSON)); err != nil {
-			return nil, 0, err
-		}
-		value = append(append(value, r.JSON...), '\n')
+		size++
+		_, _ = to.Write(append(r.JSON, '\n')) // in memory, no write fails
 	}
-	return value, survey.Records, nil
+	return nil
 }

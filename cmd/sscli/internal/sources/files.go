@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,17 +164,22 @@ func (f *file) records(ctx context.Context, first bool) ([]byte, error) {
 	}
 	defer in.Close()
 	skipped := 0
-	value, n, err := dataset.Value(ctx, in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped})
+	var value bytes.Buffer
+	if size := files.Size(in); size <= files.MaxValue {
+		value.Grow(int(size))
+	}
+	var survey dataset.Survey
+	err = dataset.Copy(ctx, &value, in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, &survey)
 	bad, ok := errors.AsType[*dataset.Error](err)
 	switch {
 	case ok && bad.Separator != "":
 		err = &fault.UsageError{Err: bad, Hint: separatorHint(f, bad.Separator)}
-	case err == nil && n == 0 && !f.o.AllowEmpty:
+	case err == nil && survey.Records == 0 && !f.o.AllowEmpty:
 		err = dataset.NoRecords(f.name)
 	case err == nil && skipped > 0 && first && f.o.Inform != nil:
 		f.o.Inform(format.Path(f.name) + ": " + dataset.SkippedRows(skipped))
 	}
-	return value, err
+	return value.Bytes(), err
 }
 
 // separatorHint returns the hint for a data set with other separators: the entry of a manifest, and the

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/files"
 )
 
 func newLoad(a *app.App) *cobra.Command {
@@ -125,21 +123,10 @@ func (l *loader) readFile(ctx context.Context) error {
 		return err
 	}
 	defer source.Close()
-	l.survey.Source = o.Name
 	var value strings.Builder
 	value.Grow(size)
-	for r, err := range dataset.Read(files.Limit(source, files.MaxValue), o) {
-		if err == nil {
-			err = cmp.Or(l.survey.Add(r), dataset.CheckSize(l.file, value.Len()+len(r.JSON)))
-		}
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		value.Write(r.JSON)
-		value.WriteByte('\n')
+	if err := dataset.Copy(ctx, &value, source, o, &l.survey); err != nil {
+		return err
 	}
 	if *o.Skipped > 0 {
 		l.app.Inform(dataset.SkippedRows(*o.Skipped))

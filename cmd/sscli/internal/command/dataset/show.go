@@ -3,7 +3,6 @@ package dataset
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -20,10 +19,10 @@ import (
 )
 
 func newShow(a *app.App) *cobra.Command {
-	var output form
-	cmd := &cobra.Command{
-		Use:   "show KEY",
-		Short: "Print the records of a data set",
+	return &cobra.Command{
+		Use:         "show KEY",
+		Short:       "Print the records of a data set",
+		Annotations: map[string]string{app.Forms: csvForm + " jsonl"},
 		Long: `Print the records of a data set: on a terminal as a table, which leaves out the last columns
 if the terminal is too narrow; elsewhere as JSON Lines.
 
@@ -41,52 +40,26 @@ written as JSON. -o json prints an object for each record, with its line number.
 			if !found {
 				return fault.ErrNo
 			}
-			return notDataset(args[0], show(a, args[0], value, output))
+			return notDataset(args[0], show(a, args[0], value))
 		},
 	}
-	cmd.Flags().VarP(&output, "output", "o", "human (terminal), raw (elsewhere), wide, json or template=…; also csv or jsonl")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	return cmd
 }
 
-func forms() []string { return []string{"wide", "csv", "jsonl", "human", "raw", "json", "template="} }
-
-// A form is the value of show's --output.
-type form string
-
-// Set implements [pflag.Value].
-func (f *form) Set(text string) error {
-	if !slices.Contains(forms(), text) && !strings.HasPrefix(text, "template=") {
-		return errors.New("expected wide, csv, jsonl, human, raw, json or template=TEMPLATE")
-	}
-	*f = form(text)
-	return nil
-}
-
-// String implements [pflag.Value]. The setting "output" gets its value from String, and cannot be
-// csv or jsonl. So String returns raw for these two forms.
-func (f *form) String() string {
-	if *f == "csv" || *f == "jsonl" {
-		return "raw"
-	}
-	return string(*f)
-}
-
-// Type implements [pflag.Value].
-func (f *form) Type() string { return "FORM" }
+// csvForm is a form of output; in the other one, jsonl, records are printed as in the raw form.
+const csvForm = "csv"
 
 // show prints the records in the value of a key.
-func show(a *app.App, key string, value []byte, output form) error {
+func show(a *app.App, key string, value []byte) error {
 	rows := func() iter.Seq2[dataset.Record, error] { return dataset.Read(bytes.NewReader(value), stored(key)) }
 	human := a.Output == "human"
 	var columns []string
-	if human || output == "csv" {
+	if human || a.Form == csvForm {
 		var err error
 		if columns, err = dataset.Columns(rows()); err != nil {
 			return err
 		}
 	}
-	if output == "csv" {
+	if a.Form == csvForm {
 		return writeCSV(a, columns, rows())
 	}
 	t := table{columns: columns}

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -49,7 +50,7 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 
 // dotOperands completes the operand of a dot-command.
 func dotOperands(words []repl.Word, part string) (found []repl.Candidate) {
-	values := map[string][]string{".output": {"human", "wide", "raw", "json", "template="}, ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
+	values := map[string][]string{".output": format.Forms(), ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
 	for _, v := range values {
 		if len(words) == 1 && strings.HasPrefix(v, part) {
 			found = append(found, repl.Candidate{Text: v, Open: strings.HasSuffix(v, "=")})

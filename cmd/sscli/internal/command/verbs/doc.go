@@ -4,8 +4,16 @@ package verbs
 
 import "github.com/sscli/sscli/cmd/sscli/internal/verb"
 
-// Store returns the constructors of the verbs that read and write keys, the most used first.
-func Store() []func(verb.Env) verb.Verb { return []func(verb.Env) verb.Verb{Get, Set, Del, Scan, Vdel} }
+// A Row is the name of a verb and its constructor.
+type Row struct {
+	Name string
+	New  func(verb.Env) verb.Verb
+}
 
-// Diagnostics returns the constructors of the verbs for tests of the protocol.
-func Diagnostics() []func(verb.Env) verb.Verb { return []func(verb.Env) verb.Verb{Call, KeyNotify} }
+// Store returns the verbs that read and write keys, the most used first.
+func Store() []Row {
+	return []Row{{"get", Get}, {"set", Set}, {"del", Del}, {"scan", Scan}, {"vdel", Vdel}}
+}
+
+// Diagnostics returns the verbs for tests of the protocol.
+func Diagnostics() []Row { return []Row{{"call", Call}, {"keynotify", KeyNotify}} }
