@@ -32,16 +32,16 @@ func (s *Server) ruleFor(e *observe.Event) string {
 	if s.policy == nil || !s.policy.FromResources() || len(e.Keys) == 0 {
 		return ""
 	}
-	return s.rule(s.judged(e.Client, e.User), policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
+	return s.rule(s.judged(e.Client, e.User), policy.OnKey(e.Keys[0], e.Access[0] != observe.Reads))
 }
 
 // redisRule returns which rule of a BrokerAuthorization decides about the key of a Redis command; "" = none does. A
 // command that may write the key, but was refused, may not read it.
-func (s *Server) redisRule(c *redis.Caller, e *observe.Event, use redis.Use) string {
-	if !s.policy.FromResources() || use == redis.NotUsed || len(e.Keys) != 1 {
+func (s *Server) redisRule(c *redis.Caller, e *observe.Event, ran bool) string {
+	if !s.policy.FromResources() || !ran || len(e.Keys) != 1 {
 		return ""
 	}
-	m, a := s.redisMember(c), policy.OnKey(e.Keys[0], use == redis.Writes)
+	m, a := s.redisMember(c), policy.OnKey(e.Keys[0], e.Access[0] != observe.Reads)
 	if a.Method == policy.Write && e.Cause == wire.TextNotAuthorized && m.grant.Allowed(a) != nil {
 		a.Method = policy.Read
 	}
@@ -115,7 +115,7 @@ func (p *redisPort) collects(e observe.Event) bool {
 
 // observed reports the event of a Redis command, including the version and the notified clients that
 // the store reported for the command. locked reports whether the caller has locked the port.
-func (p *redisPort) observed(who *redis.Caller, e observe.Event, use redis.Use, locked bool) {
+func (p *redisPort) observed(who *redis.Caller, e observe.Event, ran, locked bool) {
 	if !locked {
 		p.Lock()
 		defer p.Unlock()
@@ -128,7 +128,7 @@ func (p *redisPort) observed(who *redis.Caller, e observe.Event, use redis.Use, 
 		}
 	}
 	if p.rule != nil {
-		e.Rule = p.rule(who, &e, use)
+		e.Rule = p.rule(who, &e, ran)
 	}
 	p.observe(e)
 }

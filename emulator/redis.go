@@ -25,9 +25,9 @@ type redisPort struct {
 	redisLock
 
 	store   *store.Store
-	may     func(who *redis.Caller, key []byte, write bool) bool  // see allowed; nil = all clients may use all keys
-	rule    func(*redis.Caller, *observe.Event, redis.Use) string // which rule decides about a command; nil = no rules apply
-	journal *journal                                              // nil = the store is in memory only
+	may     func(who *redis.Caller, key []byte, write bool) bool // see allowed; nil = all clients may use all keys
+	rule    func(*redis.Caller, *observe.Event, bool) string     // which rule decides about a command; nil = no rules apply
+	journal *journal                                             // nil = the store is in memory only
 	now     func() time.Time
 	proven  func() bool // reports whether the store may answer; nil = it always may
 	server  *redis.Server

@@ -184,10 +184,10 @@ func samples() map[string][]Result {
 			Serving{Op: "serve", URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
 		"request": {
-			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: [][]byte{[]byte("NX")}, Outcome: "no", Cause: "exists", Rule: "authz.yaml:7 rules[0]: Write k*"}, Parsed: stored()},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Access: []observe.Access{observe.Writes}, Options: [][]byte{[]byte("NX")}, Outcome: "no", Cause: "exists", Rule: "authz.yaml:7 rules[0]: Write k*"}, Parsed: stored()},
 			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", User: "ann", Verb: "set", Keys: []string{"k"}, Fence: "1:0:x", Outcome: "ok", Result: "OK", Cause: "was missing",
 				Value: []byte("21.5"), Clock: "1:0:c", Took: 12345 * time.Nanosecond, Topic: "clients/a/r", Sent: 31, Received: 5, Notified: []string{"w 1", "w2"}}, Parsed: stored(), Detailed: true},
-			LogEvent{Event: observe.Event{Op: "request", Time: now(), Port: "redis", Client: "redis-1", Verb: "mset", Keys: []string{"a", "b\xff"}, Outcome: "ok", Result: "OK"}, Detailed: true},
+			LogEvent{Event: observe.Event{Op: "request", Time: now(), Port: "redis", Client: "redis-1", Verb: "copy", Keys: []string{"a", "b\xff"}, Access: []observe.Access{observe.Reads, observe.Writes}, Outcome: "ok", Result: "OK"}, Detailed: true},
 			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "x", Outcome: "refused", Cause: "syntax error"}},
 			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: hostile, User: hostile, Verb: hostile, Keys: []string{hostile}, Options: [][]byte{[]byte(hostile)}, Fence: hostile, Outcome: "ignored", Cause: hostile,
 				Value: []byte(hostile), Topic: hostile, Notified: []string{hostile}}, Parsed: evil, Detailed: true},

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ func (e LogEvent) fields(o *objectWriter) {
 	} else {
 		o.add("keys", when(len(e.Keys) > 1, e.Keys))
 	}
+	o.add("access", nonEmpty(e.access()))
 	o.add("options", nonEmpty(e.options()))
 	o.add("fence", nonEmpty(e.Fence))
 	o.add("outcome", when(e.Op == observe.Request, string(e.Outcome)))
@@ -125,6 +127,20 @@ func (e LogEvent) outcome(s *style) string {
 		return s.fail.Sprint(text)
 	}
 	return s.warning.Sprint(text)
+}
+
+// access returns what the request does with each of its keys, in one word if it is the same.
+func (e LogEvent) access() string {
+	if len(e.Access) == 0 {
+		return ""
+	}
+	text := string(e.Access[0])
+	if slices.ContainsFunc(e.Access, func(a observe.Access) bool { return a != e.Access[0] }) {
+		for _, a := range e.Access[1:] {
+			text += " " + string(a)
+		}
+	}
+	return text
 }
 
 // options returns the request's options as a user would type them.

@@ -87,7 +87,7 @@ func Ops() []Op {
 		{Name: "notice", By: "what sscli waits for", Fields: "time line message", Stderr: true},
 		{Name: "batch", By: "batch", Fields: "lines applied no refused unknown skipped elapsed_ms rate resume_line ahead not_run more", Stderr: true},
 		{Name: "time", By: "time", Fields: "elapsed_ms", Stderr: true},
-		{Name: "request", By: "serve -v, gateway -v", Fields: "time port client user verb key keys options fence outcome result cause rule version notified value clock took_ms topic request_bytes reply_bytes notified_clients", Stderr: true},
+		{Name: "request", By: "serve -v, gateway -v", Fields: "time port client user verb key keys access options fence outcome result cause rule version notified value clock took_ms topic request_bytes reply_bytes notified_clients", Stderr: true},
 		{Name: "expire", By: "serve -v", Fields: "time key version notified", Stderr: true},
 		{Name: "connect", By: "serve -vv", Fields: "time client user remote protocol", Stderr: true},
 		{Name: "refuse", By: "serve -vv", Fields: "time client remote reason", Stderr: true},

@@ -20,6 +20,10 @@ type Event struct {
 	Size   int    // bytes of the MQTT packet
 	Detail string // the main fields as text; empty for a PUBLISH
 
+	ClientID, Username string   // of a CONNECT
+	Filters            []string // of a SUBSCRIBE
+	Codes              []byte   // the reason codes of an answer
+
 	Message   *Message // set only for a PUBLISH
 	Duplicate bool     // the DUP flag of a received PUBLISH
 }
@@ -31,7 +35,7 @@ func (in *incoming) event() Event {
 		m := in.publish.Message()
 		e.ID, e.Message, e.Duplicate = in.publish.id, &m, in.publish.duplicate
 	case packets.PUBACK:
-		e.ID, e.Detail = in.puback.id, reasonDetail(e.Type, in.puback.code, &packets.Properties{ReasonString: in.puback.reason})
+		e.ID, e.Codes, e.Detail = in.puback.id, []byte{in.puback.code}, reasonDetail(e.Type, in.puback.code, &packets.Properties{ReasonString: in.puback.reason})
 	default:
 		return newEvent(in.other, in.size, false)
 	}
@@ -51,22 +55,26 @@ func newEvent(cp *packets.ControlPacket, size int, sent bool) Event {
 	e := Event{Time: time.Now(), Sent: sent, Type: cp.PacketType(), ID: cp.PacketID(), Size: size}
 	switch p := cp.Content.(type) {
 	case *packets.Connect:
-		e.Detail = connectDetail(p)
+		e.ClientID, e.Username, e.Detail = p.ClientID, p.Username, connectDetail(p)
 	case *packets.Connack:
+		e.Codes = []byte{p.ReasonCode}
 		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties) + limitsDetail(p.Properties)
 	case *packets.Subscribe:
 		filters := make([]string, len(p.Subscriptions))
 		for i, s := range p.Subscriptions {
+			e.Filters = append(e.Filters, s.Topic)
 			filters[i] = fmt.Sprintf("%q QoS %d", s.Topic, s.QoS)
 		}
 		e.Detail = strings.Join(filters, ", ")
 	case *packets.Suback:
+		e.Codes = p.Reasons
 		codes := make([]string, len(p.Reasons))
 		for i, code := range p.Reasons {
 			codes[i] = reasonDetail(e.Type, code, p.Properties)
 		}
 		e.Detail = strings.Join(codes, ", ")
 	case *packets.Disconnect:
+		e.Codes = []byte{p.ReasonCode}
 		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties)
 	case *packets.Auth:
 		e.Detail = reasonDetail(e.Type, p.ReasonCode, p.Properties) + authDetail(p.Properties)

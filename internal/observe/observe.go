@@ -19,6 +19,7 @@ type Event struct {
 	// Set for a request. Apply and Expire also set Keys, Outcome, Version and Notified.
 	Verb     string   // in lower case; empty = the request could not be read
 	Keys     []string // the keys among the arguments
+	Access   []Access // what the request does with each of Keys
 	Value    []byte   // the argument to set or compare; nil = none
 	Options  [][]byte // the other arguments
 	Fence    string   // the fencing token as received; empty = none
@@ -53,6 +54,16 @@ const (
 	Connect    Op = "connect"
 	Refuse     Op = "refuse" // a client's connection attempt was refused
 	Disconnect Op = "disconnect"
+)
+
+// Access is what a request does with a key: the rights that it needs.
+type Access string
+
+// The values of Access.
+const (
+	Reads     Access = "read"
+	Writes    Access = "write"
+	ReadWrite Access = "read+write" // writes it, and tells the client what it held
 )
 
 // Outcome is the result of a request.

@@ -13,13 +13,13 @@ func keysCommands() []*command {
 	return []*command{
 		{name: "del", arity: -2, flags: write, keys: allKeys, run: runDel, since: "1.0.0", args: "key:key...", summary: "Delete a key"},
 		{name: "unlink", arity: -2, flags: write | fast, keys: allKeys, run: runDel, since: "4.0.0", args: "key:key...", summary: "Delete a key, as DEL does"},
-		{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, value: 2, run: runDelIfEq, group: "string", since: "9.0.0", args: "key:key value:string", summary: "Delete a key if it has a value"},
-		{name: "delex", arity: -2, flags: write | fast, keys: oneKey, run: runDelEx, group: "string", since: "8.4.0", args: "key:key [condition:string]", summary: "Delete a key if it has a value: DELEX key IFEQ value"},
+		{name: "delifeq", arity: 3, flags: write | tells | fast, keys: oneKey, value: 2, run: runDelIfEq, group: "string", since: "9.0.0", args: "key:key value:string", summary: "Delete a key if it has a value"},
+		{name: "delex", arity: -2, flags: write | fast, keys: oneKey, telling: "if", run: runDelEx, group: "string", since: "8.4.0", args: "key:key [condition:string]", summary: "Delete a key if it has a value: DELEX key IFEQ value"},
 		{name: "exists", arity: -2, flags: read | fast, keys: allKeys, run: runExists, since: "1.0.0", args: "key:key...", summary: "Determine if a key exists"},
 		{name: "touch", arity: -2, flags: read | fast, keys: allKeys, run: runExists, since: "3.2.1", args: "key:key...", summary: "Count the keys that exist"},
 		{name: "type", arity: 2, flags: read | fast, keys: oneKey, run: runType, since: "1.0.0", args: "key:key", summary: "Determine the type stored at key"},
-		{name: "rename", arity: 3, flags: write | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key"},
-		{name: "renamenx", arity: 3, flags: write | fast | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
+		{name: "rename", arity: 3, flags: write | tells | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key"},
+		{name: "renamenx", arity: 3, flags: write | tells | fast | needsLocal, keys: twoKeys, run: runRename, since: "1.0.0", args: "key:key newkey:key", summary: "Rename a key, only if the new key does not exist"},
 		{name: "copy", arity: -3, flags: write | denyOOM | needsLocal, keys: twoKeys, run: runCopy, since: "6.2.0", args: "source:key destination:key [replace:string]", summary: "Copy a key"},
 		{name: "move", arity: 3, flags: write | fast, keys: oneKey, run: runMove, since: "1.0.0", args: "key:key db:integer", summary: "Refused: there is one database"},
 	}

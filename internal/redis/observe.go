@@ -36,21 +36,14 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) 
 	}
 	setOutcome(&e, reply, err)
 	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused
-	use := NotUsed
-	switch {
-	case began.IsZero() || len(e.Keys) == 0:
-	case cmd.flags&writes != 0:
-		use = Writes
-	default:
-		use = Reads
-	}
-	c.s.opts.Observe(&c.who, e, use, c.locked)
+	c.s.opts.Observe(&c.who, e, !began.IsZero(), c.locked)
 }
 
-// setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command's
+// setArguments sets Keys, Access, Value and Options of e. Value and Options stay nil unless the command's
 // only key is its first argument, because an argument of another command may be a password.
 func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	for key := range cmd.keysOf(args) {
+		e.Access = append(e.Access, cmd.access(args, len(e.Keys)))
 		e.Keys = append(e.Keys, string(key[:min(len(key), maxKey+1)]))
 	}
 	if cmd.keys != oneKey {

@@ -74,20 +74,10 @@ type Options struct {
 
 	Log *slog.Logger // nil = silent
 
-	// Observe is called after each command that was run or refused. locked reports whether the
+	// Observe is called after each command that was run, or refused before that. locked reports whether the
 	// Local is locked. Observe must not call the server. Nil: not called.
-	Observe func(who *Caller, e observe.Event, use Use, locked bool)
+	Observe func(who *Caller, e observe.Event, ran, locked bool)
 }
-
-// A Use says how a command used the keys of its event.
-type Use int
-
-// The values of Use.
-const (
-	NotUsed Use = iota // it has no keys, or was refused before it ran
-	Reads
-	Writes // and perhaps reads
-)
 
 // A Server serves Redis clients. Several goroutines may call its methods.
 type Server struct {

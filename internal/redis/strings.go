@@ -13,13 +13,13 @@ func stringCommands() []*command {
 	)
 	return []*command{
 		{name: "get", arity: 2, flags: read | fast, keys: oneKey, run: runGet, since: "1.0.0", args: "key:key", summary: "Get the value of a key"},
-		{name: "set", arity: -3, flags: write, keys: oneKey, value: 2, run: runSet, since: "1.0.0", args: "key:key value:string [condition:string] [expiration:string]", summary: "Set the string value of a key"},
+		{name: "set", arity: -3, flags: write, keys: oneKey, value: 2, telling: "get", run: runSet, since: "1.0.0", args: "key:key value:string [condition:string] [expiration:string]", summary: "Set the string value of a key"},
 		{name: "setnx", arity: 3, flags: write | fast, keys: oneKey, value: 2, run: runSetNX, since: "1.0.0", args: "key:key value:string", summary: "Set the value of a key, only if the key does not exist"},
 		{name: "setex", arity: 4, flags: write, keys: oneKey, value: 3, run: runSetEX, since: "2.0.0", args: "key:key seconds:integer value:string", summary: "Set the value and expiration of a key"},
 		{name: "psetex", arity: 4, flags: write, keys: oneKey, value: 3, run: runSetEX, since: "2.6.0", args: "key:key milliseconds:integer value:string", summary: "Set the value and expiration in milliseconds of a key"},
-		{name: "getset", arity: 3, flags: write | fast | needsLocal, keys: oneKey, value: 2, run: runGetSet, since: "1.0.0", args: "key:key value:string", summary: "Set the string value of a key and return its old value"},
-		{name: "getdel", arity: 2, flags: writes | usesStore | fast | needsLocal, keys: oneKey, run: runGetDel, since: "6.2.0", args: "key:key", summary: "Get the value of a key and delete the key"},
-		{name: "getex", arity: -2, flags: writes | usesStore | fast | needsLocal, keys: oneKey, run: runGetEX, since: "6.2.0", args: "key:key [expiration:string]", summary: "Get the value of a key and optionally set its expiration"},
+		{name: "getset", arity: 3, flags: write | tells | fast | needsLocal, keys: oneKey, value: 2, run: runGetSet, since: "1.0.0", args: "key:key value:string", summary: "Set the string value of a key and return its old value"},
+		{name: "getdel", arity: 2, flags: writes | tells | usesStore | fast | needsLocal, keys: oneKey, run: runGetDel, since: "6.2.0", args: "key:key", summary: "Get the value of a key and delete the key"},
+		{name: "getex", arity: -2, flags: writes | tells | usesStore | fast | needsLocal, keys: oneKey, run: runGetEX, since: "6.2.0", args: "key:key [expiration:string]", summary: "Get the value of a key and optionally set its expiration"},
 		{name: "mget", arity: -2, flags: read | fast, keys: allKeys, run: runMGet, since: "1.0.0", args: "key:key...", summary: "Get the values of all the given keys"},
 		{name: "mset", arity: -3, flags: write, keys: keyPairs, run: runMSet, since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values"},
 		{name: "msetnx", arity: -3, flags: write | needsLocal, keys: keyPairs, run: runMSetNX, since: "1.0.1", args: "key:key value:string...", summary: "Set multiple keys to multiple values, only if none of the keys exist"},

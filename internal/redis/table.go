@@ -3,7 +3,10 @@ package redis
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"strings"
+
+	"github.com/sscli/sscli/internal/observe"
 )
 
 // A flag is a property of a command.
@@ -27,6 +30,7 @@ const (
 	needsAll        // concerns all clients or keys, so the user must be allowed to use all keys
 	long            // may take more than some 20 µs whatever the size of the request and of its keys
 	needsExpiry     // needs a Local because it reads or changes an expiry
+	tells           // writes its first key, and tells what the key held
 )
 
 // shownFlags are the flags that COMMAND shows, in the same order as Redis.
@@ -53,13 +57,14 @@ var (
 
 // A command describes a command or a subcommand of Redis.
 type command struct {
-	name  string // lower case
-	arity int    // number of arguments, including the name; negative = the minimum
-	flags flag
-	keys  keySpec
-	run   func(c *conn, args [][]byte) error
-	value int // the index of the argument that is the value of its only key; 0 = none
-	looks int // the command counts as this many keys in a transaction, see looksAt
+	name    string // lower case
+	arity   int    // number of arguments, including the name; negative = the minimum
+	flags   flag
+	keys    keySpec
+	run     func(c *conn, args [][]byte) error
+	value   int    // the index of the argument that is the value of its only key; 0 = none
+	looks   int    // the command counts as this many keys in a transaction, see looksAt
+	telling string // an option that begins so makes the command one that tells; "" = none does
 
 	group, since, args, summary string // for COMMAND DOCS
 
@@ -91,6 +96,20 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 			}
 		}
 	}
+}
+
+// access returns what a command does with the i-th of its keys.
+func (cmd *command) access(args [][]byte, i int) observe.Access {
+	told := cmd.flags&tells != 0 || cmd.telling != "" && slices.ContainsFunc(args[2:], func(word []byte) bool {
+		return strings.HasPrefix(lowerWord(word), cmd.telling)
+	})
+	switch {
+	case cmd.flags&writes == 0, cmd.keys == twoKeys && i == 0 && !told: // the source of COPY
+		return observe.Reads
+	case told && i == 0:
+		return observe.ReadWrite
+	}
+	return observe.Writes
 }
 
 // accepts reports whether the number of arguments, including the name, is valid for the command.

@@ -45,7 +45,10 @@ func (r Request) Event(at time.Time) observe.Event {
 	}
 	e.Verb, e.Options = strings.ToLower(string(cut(words[0], maxVerb))), words[1:]
 	if len(e.Options) > 0 && e.Verb != "scan" {
-		e.Keys, e.Options = []string{string(cut(e.Options[0], maxKey+1))}, e.Options[1:]
+		e.Keys, e.Options, e.Access = []string{string(cut(e.Options[0], maxKey+1))}, e.Options[1:], []observe.Access{observe.Writes}
+		if e.Verb == "get" || e.Verb == "keynotify" {
+			e.Access[0] = observe.Reads
+		}
 	}
 	if len(e.Options) > 0 && (e.Verb == "set" || e.Verb == "vdel") {
 		e.Value, e.Options = e.Options[0], e.Options[1:]

@@ -203,7 +203,7 @@ func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func()
 	if stderr {
 		w = a.errors()
 	}
-	tap, end, err = trace.Open(w, file)
+	tap, end, err = trace.Open(w, file, a.Settings.TraceFormat == "json")
 	if err != nil {
 		err = &config.Error{Source: a.Settings.Sources["trace-file"], Why: err.Error()}
 	}

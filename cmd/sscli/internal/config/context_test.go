@@ -280,7 +280,7 @@ func TestEffective(t *testing.T) {
 	shown := make(map[string]bool)
 	for _, args := range []string{
 		"-H h -p 5 --tls --ca-file f --cert-file f --key-file f --key-password-file f --tls-server-name n --tls-insecure --username n --password-file f" +
-			" --proxy http://p --client-id i --response-topic t --high-priority --metric-category m --no-pipelining -t 1s --retry-for 1s -o json --color never --trace --trace-file f -q -v",
+			" --proxy http://p --client-id i --response-topic t --high-priority --metric-category m --no-pipelining -t 1s --retry-for 1s -o json --color never --trace --trace-file f --trace-format json -q -v",
 		"-u mqtt://h --sat-file f", "--embedded", "-u mqtt://h --username ann --askpass",
 		"--via kubectl --via-ca c --via-service-account a",
 	} {

@@ -51,15 +51,16 @@ type Settings struct {
 	MetricCategory  string // the group in the broker's metrics; empty = the default
 	NoPipelining    bool
 
-	Timeout   time.Duration // 0 = the default
-	RetryFor  time.Duration // how long to keep trying to connect; 0 = the default
-	Output    string        // human, wide, raw, json or template=…; empty = the default
-	Color     string        // auto, always or never; empty = auto
-	Trace     bool
-	TraceFile string
-	Quiet     bool
-	Verbose   Level
-	Yes       bool // do not ask before any write
+	Timeout     time.Duration // 0 = the default
+	RetryFor    time.Duration // how long to keep trying to connect; 0 = the default
+	Output      string        // human, wide, raw, json or template=…; empty = the default
+	Color       string        // auto, always or never; empty = auto
+	Trace       bool
+	TraceFile   string
+	TraceFormat string // text or json; empty = text
+	Quiet       bool
+	Verbose     Level
+	Yes         bool // do not ask before any write
 
 	// Sources maps the name of a flag to the source of its value: "--port", "SSCLI_PORT",
 	// "context lab: port", …

@@ -1,7 +1,7 @@
 // Package trace prints the packets on a connection, one per line, and explains the requests,
 // replies and notifications of the store among them.
 //
-//	tap, end, err := trace.Open(os.Stderr, "")
+//	tap, end, err := trace.Open(os.Stderr, "", false)
 //	o.Trace = tap // o is a client.Options
 //	...
 //	err = end()
@@ -13,6 +13,7 @@
 package trace
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -28,11 +29,15 @@ import (
 )
 
 // Open returns the function tap, which prints a line for each packet to w, and appends the line to the
-// file with the given name. w may be nil, and name may be empty. If there is neither, tap is nil.
+// file with the given name: a text, or an object if asJSON is true. w may be nil, and name may be empty. If there is
+// neither, tap is nil.
 // tap may be called concurrently. end closes the file, and returns the first error of a write to the
 // file. Errors of w are ignored.
-func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
-	t := &tracer{w: w, start: time.Now()}
+func Open(w io.Writer, name string, asJSON bool) (tap func(mqtt.Event), end func() error, err error) {
+	t := &tracer{w: w, start: time.Now(), line: Line}
+	if asJSON {
+		t.line = jsonLine
+	}
 	if name != "" {
 		if t.file, err = files.OpenPrivate(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return nil, nil, err
@@ -63,6 +68,7 @@ func Tee(first, second func(mqtt.Event)) func(mqtt.Event) {
 // A tracer prints one line for each packet.
 type tracer struct {
 	start time.Time
+	line  func(e mqtt.Event, since time.Duration) string
 
 	mu   sync.Mutex
 	w    io.Writer // nil = none
@@ -71,7 +77,7 @@ type tracer struct {
 }
 
 func (t *tracer) print(e mqtt.Event) {
-	line := Line(e, e.Time.Sub(t.start))
+	line := t.line(e, e.Time.Sub(t.start))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.w != nil {
@@ -109,6 +115,30 @@ func Line(e mqtt.Event, since time.Duration) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// jsonLine is like Line, as JSON.
+func jsonLine(e mqtt.Event, since time.Duration) string {
+	p := format.Packet{
+		Elapsed: since, Sent: e.Sent, Type: e.Type, ID: int(e.ID), Size: e.Size, Duplicate: e.Duplicate, Detail: e.Detail,
+		Client: e.ClientID, User: e.Username, Filters: e.Filters,
+	}
+	for _, code := range e.Codes {
+		p.Codes = append(p.Codes, int(code))
+	}
+	if m := e.Message; m != nil {
+		p.Topic, p.ResponseTopic, p.Correlation = m.Topic, m.ResponseTopic, hex.EncodeToString(m.Correlation)
+		for _, user := range m.User {
+			p.Properties = append(p.Properties, user.Name+"="+user.Value)
+		}
+		p.Payload = m.Payload
+		if _, _, isNotification := wire.ParseNotifyTopic(m.Topic); isNotification || m.Topic == wire.RequestTopic {
+			if words, err := wire.ParseRequest(m.Payload); err == nil {
+				p.Words, p.Payload = words, nil
+			}
+		}
+	}
+	return string(p.JSON())
 }
 
 // messageWords describes a PUBLISH: whether it is a request, a reply or a notification, and its

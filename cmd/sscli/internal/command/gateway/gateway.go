@@ -140,7 +140,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		return err
 	}
 	if log != nil {
-		o.Observe = func(_ *redis.Caller, e observe.Event, _ redis.Use, _ bool) { log.Observe(e) }
+		o.Observe = func(_ *redis.Caller, e observe.Event, _, _ bool) { log.Observe(e) }
 	}
 	if err := a.Confirm(ctx, "let Redis clients write"); err != nil {
 		return err

@@ -233,7 +233,7 @@ is 1 if something is no longer allowed.
 			return fault.NoIf(lost)
 		},
 	}
-	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did or tried by `FILE`: of --trace-file, of serve -v --log-format json, or a list as policy can reads; may be repeated")
+	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did or tried by `FILE`: of --trace-file with --trace-format json, of serve -v --log-format json, or a list as policy can reads; may be repeated")
 	config.Own(cmd.Flags(), "trace")
 	return cmd
 }
@@ -247,11 +247,11 @@ func newSuggest(a *app.App) *cobra.Command {
 		Use:   "suggest [FILE|-]...",
 		Short: "Write the rules for what clients do",
 		Long: `Write the smallest authorization that allows what clients were seen to do: each user name
-or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file), a
-log (serve -v --log-format json), or a list as sscli policy can reads. A log names the topics
-for replies only with -vv, and never those of applications. The flags add actions. A client
-that reads or writes a key also gets what requests need: Connect, Publish for requests and
-Subscribe for replies.
+or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file
+with --trace-format json), a log (serve -v --log-format json), or a list as sscli policy can
+reads. A log names the topics for replies only with -vv, and never those of applications.
+The flags add actions. A client that reads or writes a key also gets what requests need:
+Connect, Publish for requests and Subscribe for replies.
 
 Requests that were refused because the client lacked a right or a login are left out, as
 are those of Redis clients without a login, which no rule can name; stderr says how many.

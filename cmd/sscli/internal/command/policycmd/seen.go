@@ -3,6 +3,7 @@ package policycmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -65,12 +67,22 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 			switch {
 			case trimmed == "" || strings.HasPrefix(trimmed, "#"):
 			case strings.HasPrefix(trimmed, "{"):
-				logged = true
-				err = s.event([]byte(trimmed))
-			case strings.Contains(trimmed, " bytes) ") && (strings.Contains(trimmed, " -> ") || strings.Contains(trimmed, " <- ")):
-				topics = true
-				t.packet(trimmed)
+				var p packet
+				switch err = json.Unmarshal([]byte(trimmed), &p); {
+				case err != nil:
+					err = fmt.Errorf("expected a line of --trace-format json or of serve -v --log-format json: %w", err)
+				case p.Op != "packet":
+					logged = true
+					err = s.event([]byte(trimmed))
+				case p.Sent:
+					topics = true
+					err = t.sent(&p)
+				default:
+					t.received(&p)
+				}
 			case strings.HasPrefix(trimmed, "sscli: "):
+			case strings.Contains(trimmed, " bytes) "):
+				err = errors.New("expected a trace in JSON: record it with --trace-format json")
 			default:
 				var deeds []policy.Deed
 				deeds, err = q.line(trimmed)
@@ -86,7 +98,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 		t.end()
 	}
 	if logged && !topics {
-		s.lacking("a log does not name the topics that applications publish and subscribe to: add a trace (--trace-file), or a list of lines such as publish TOPIC")
+		s.lacking("a log does not name the topics that applications publish and subscribe to: add a trace (--trace-file FILE --trace-format json), or a list of lines such as publish TOPIC")
 	}
 	return s, nil
 }
@@ -126,41 +138,19 @@ func (s *seen) note(deeds ...policy.Deed) {
 	}
 }
 
-// rights returns the rights that a request needs for its key with the index i. verb and options are as in a log
-// of serve.
-func rights(verb, options string, i int) policy.Method {
-	switch verb {
-	case "get", "keynotify", "mget", "exists", "touch", "ttl", "pttl", "expiretime", "pexpiretime", "strlen", "type", "getrange", "substr", "getbit",
-		"object|encoding", "object|refcount", "object|idletime", "object|freq", "memory|usage", "ss.get", "ss.version", "watch":
-		return policy.Read
-	case "copy":
-		if i == 0 {
-			return policy.Read
-		}
-	case "rename", "renamenx":
-		if i == 0 {
-			return policy.Read | policy.Write
-		}
-	case "getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "setbit", "append", "setrange", "delifeq":
-		return policy.Read | policy.Write
-	case "delex":
-		if strings.Contains(strings.ToLower(options), "if") { // it tells whether a value was guessed
-			return policy.Read | policy.Write
-		}
-	case "set":
-		if slices.Contains(strings.Fields(strings.ToLower(options)), "get") {
-			return policy.Read | policy.Write
-		}
-	}
-	return policy.Write
+// rights returns the rights for what a request does with a key.
+func rights(access observe.Access) []policy.Method {
+	return map[observe.Access][]policy.Method{
+		observe.Reads: {policy.Read}, observe.Writes: {policy.Write}, observe.ReadWrite: {policy.Read, policy.Write},
+	}[access]
 }
 
 // event reads a line of serve -v --log-format json.
 func (s *seen) event(line []byte) error {
 	var e struct {
-		Op, Port, Client, User, Verb, Options, Topic, Key, Outcome, Cause string
-		KeyB64                                                            []byte `json:"key_b64"`
-		Keys                                                              []json.RawMessage
+		Op, Port, Client, User, Verb, Access, Topic, Key, Outcome, Cause string
+		KeyB64                                                           []byte `json:"key_b64"`
+		Keys                                                             []json.RawMessage
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("expected a line of serve -v --log-format json: %w", err)
@@ -179,21 +169,23 @@ func (s *seen) event(line []byte) error {
 	}
 	keys := []string{e.Key + string(e.KeyB64)}
 	for i, raw := range e.Keys {
-		var key string
-		var encoded struct{ B64 []byte }
-		if json.Unmarshal(raw, &key) != nil { // not UTF-8
-			if err := json.Unmarshal(raw, &encoded); err != nil {
-				return fmt.Errorf("keys: %w", err)
-			}
-			key = string(encoded.B64)
+		key, err := loggedText(raw)
+		if err != nil {
+			return fmt.Errorf("keys: %w", err)
 		}
 		keys = append(keys[:i], key)
 	}
+	access := strings.Fields(e.Access) // one word for all keys, or one for each
 	for i, key := range keys {
-		for _, m := range rights(e.Verb, e.Options, i).Each() {
-			if d.Method, d.On = m, key; key != "" {
-				deeds = append(deeds, d)
-			}
+		switch {
+		case key == "":
+			continue
+		case len(access) == 0:
+			return errors.New("the log does not say what the request does with its key: expected a log of this version of sscli")
+		}
+		for _, m := range rights(observe.Access(access[min(i, len(access)-1)])) {
+			d.Method, d.On = m, key
+			deeds = append(deeds, d)
 		}
 	}
 	if e.Verb == "keynotify" {
@@ -214,6 +206,16 @@ func (s *seen) event(line []byte) error {
 		}
 	}
 	return nil
+}
+
+// loggedText decodes a string of a log or, if it is not UTF-8, an object with base64.
+func loggedText(raw json.RawMessage) (text string, err error) {
+	var encoded struct{ B64 []byte }
+	if json.Unmarshal(raw, &text) != nil {
+		err = json.Unmarshal(raw, &encoded)
+		text = string(encoded.B64)
+	}
+	return text, err
 }
 
 // unauthorized reports whether an error, without a leading ERR, says that the client lacks a right or a login.

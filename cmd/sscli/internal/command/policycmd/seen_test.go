@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/wire"
@@ -21,11 +22,23 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	granted := make(map[string]policy.Method)
-	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+	var logged map[string]policy.Method // by the last event
+	o := emulator.Options{Redis: "127.0.0.1:0", Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return granted[a.On]&a.Method != 0
-	})})
+	})}
+	o.Observe = func(e emulator.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		logged = make(map[string]policy.Method)
+		for i, key := range e.Keys {
+			for _, m := range rights(e.Access[i]) {
+				logged[key] |= m
+			}
+		}
+	}
+	s := emulator.Start(t, o)
 	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	allowed := func(rights map[string]policy.Method, words []string) bool {
 		grant := func(all map[string]policy.Method) {
@@ -51,11 +64,10 @@ func TestRights(t *testing.T) {
 		verb, rest, _ := strings.Cut(text, " ")
 		words := append(strings.Split(verb, "|"), strings.Fields(rest)...)
 		keys := slices.DeleteFunc(strings.Fields(rest), func(word string) bool { return !strings.HasPrefix(word, "k") })
-		_, options, _ := strings.Cut(rest, " ")
-		needs := make(map[string]policy.Method)
-		for i, key := range keys {
-			needs[key] |= rights(verb, options, i)
-		}
+		allowed(map[string]policy.Method{"k": policy.Read | policy.Write, "k2": policy.Read | policy.Write}, words)
+		mu.Lock()
+		needs := logged
+		mu.Unlock()
 		if !allowed(needs, words) {
 			t.Errorf("%s: refused with %v", text, needs)
 		}
@@ -76,8 +88,8 @@ func TestLoggedKeys(t *testing.T) {
 	t.Parallel()
 	s := &seen{known: make(map[string]bool)}
 	for _, line := range []string{
-		`{"op":"request","port":"redis","client":"c","user":"ann","verb":"mget","keys":["a",{"b64":"/w=="}]}`,
-		`{"op":"request","port":"redis","client":"c","user":"ann","verb":"rename","key_b64":"/g=="}`,
+		`{"op":"request","port":"redis","client":"c","user":"ann","verb":"mget","access":"read","keys":["a",{"b64":"/w=="}]}`,
+		`{"op":"request","port":"redis","client":"c","user":"ann","verb":"rename","access":"read+write","key_b64":"/g=="}`,
 	} {
 		if err := s.event([]byte(line)); err != nil {
 			t.Fatal(err)
@@ -96,41 +108,52 @@ func TestLoggedKeys(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	const (
-		log     = `{"op":"request","client":"c","user":"bob",`
-		redis   = `{"op":"request","port":"redis","client":"redis-1",`
-		connect = ` 0.1 -> CONNECT (61 bytes) client id "c", clean start true, keep alive 60s, user name "bob", password` + "\n"
-		request = ` 0.3 -> PUBLISH #2 (344 bytes) request SET k 1, correlation 01ff, __ts=1, __srcId=c, response topic "r", expires in 10s` + "\n"
-		sent    = " Connect  Publish " + wire.RequestTopic + " Subscribe r Write k"
+		log   = `{"op":"request","client":"c","user":"bob",`
+		redis = `{"op":"request","port":"redis","client":"redis-1",`
+		sent  = " Connect  Publish " + wire.RequestTopic + " Subscribe r Write k"
 	)
+	line := func(p format.Packet) string { return string(p.JSON()) }
+	answer := func(kind string, id int, codes ...int) string {
+		return line(format.Packet{Type: kind, ID: id, Codes: codes})
+	}
+	subscribe := func(filters ...string) string {
+		return line(format.Packet{Sent: true, Type: "SUBSCRIBE", ID: 1, Filters: filters})
+	}
+	reply := func(correlation, text string) string {
+		return line(format.Packet{Type: "PUBLISH", ID: 1, Topic: "r", Correlation: correlation, Payload: []byte(text), Duplicate: true})
+	}
+	connect := line(format.Packet{Sent: true, Type: "CONNECT", Client: "c", User: "bob"})
+	request := line(format.Packet{Sent: true, Type: "PUBLISH", ID: 2, Topic: wire.RequestTopic, ResponseTopic: "r", Correlation: "01ff", Words: [][]byte{[]byte("SET"), []byte("k"), []byte("1")}})
+	news := line(format.Packet{Sent: true, Type: "PUBLISH", ID: 2, Topic: "news", Payload: []byte("x")})
 	for _, c := range []struct {
 		lines, want       string
 		refused, nameless int
 	}{
-		{log + `"verb":"get","key":"k","outcome":"refused","cause":"not authorized"}`, "", 1, 0},
-		{log + `"verb":"set","key":"k","outcome":"ignored","cause":"a response topic that is not the client's"}`, "", 1, 0},
-		{log + `"verb":"set","key":"k","topic":"r","outcome":"refused","cause":"the quota has been exceeded"}`, sent, 0, 0},
-		{log + `"verb":"set","key":"k","outcome":"refused","cause":"not authorized"}` + "\n" + log + `"verb":"set","key":"k","topic":"r","outcome":"ok"}`, sent, 1, 0},
-		{redis + `"verb":"get","key":"k","outcome":"refused","cause":"NOAUTH Authentication required."}`, "", 1, 0},
-		{redis + `"verb":"get","key":"k","outcome":"ok"}`, "", 0, 1},
-		{redis + `"user":"bob","verb":"get","key":"k","outcome":"ok"}`, " Read k", 0, 0},
+		{log + `"verb":"get","access":"read","key":"k","outcome":"refused","cause":"not authorized"}`, "", 1, 0},
+		{log + `"verb":"set","access":"write","key":"k","outcome":"ignored","cause":"a response topic that is not the client's"}`, "", 1, 0},
+		{log + `"verb":"set","access":"write","key":"k","topic":"r","outcome":"refused","cause":"the quota has been exceeded"}`, sent, 0, 0},
+		{log + `"verb":"set","access":"write","key":"k","outcome":"refused","cause":"not authorized"}` + "\n" + log + `"verb":"set","access":"write","key":"k","topic":"r","outcome":"ok"}`, sent, 1, 0},
+		{redis + `"verb":"get","access":"read","key":"k","outcome":"refused","cause":"NOAUTH Authentication required."}`, "", 1, 0},
+		{redis + `"verb":"get","access":"read","key":"k","outcome":"ok"}`, "", 0, 1},
+		{redis + `"user":"bob","verb":"get","access":"read","key":"k","outcome":"ok"}`, " Read k", 0, 0},
 		{redis + `"user":"bob","verb":"flushall","outcome":"refused","cause":"NOPERM this user has no permissions to run the 'flushall' command"}`, "", 0, 0},
-		{connect + ` 0.2 <- CONNACK (22 bytes) 0x87 not authorized ("not authorized")`, "", 1, 0},
-		{connect + ` 0.2 -> SUBSCRIBE #1 (70 bytes) "r" QoS 1` + "\n" + ` 0.2 <- CONNACK (22 bytes) 0x86 bad user name or password`, "", 2, 0},
-		{connect + ` 0.2 <- CONNACK (22 bytes) 0x87 not authorized` + "\n" + connect + ` 0.2 <- CONNACK (22 bytes) 0x00 success`, " Connect ", 1, 0},
-		{connect + ` 0.2 -> SUBSCRIBE #1 (70 bytes) "r" QoS 1, "s, 0x87" QoS 1, "t" QoS 1` + "\n" + ` 0.2 <- SUBACK #1 (6 bytes) 0x01 granted QoS 1 (", 0x87"), 0x87 not authorized, 0x01 granted QoS 1`, " Connect  Subscribe r Subscribe t", 1, 0},
+		{connect + answer("CONNACK", 0, 0x87), "", 1, 0},
+		{connect + subscribe("r") + answer("CONNACK", 0, 0x86), "", 2, 0},
+		{connect + answer("CONNACK", 0, 0x87) + connect + answer("CONNACK", 0, 0), " Connect ", 1, 0},
+		{connect + subscribe("r", "s, 0x87", "t") + answer("SUBACK", 1, 1, 0x87, 1), " Connect  Subscribe r Subscribe t", 1, 0},
 		{connect + request, sent, 0, 0},
-		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x00 success`, sent, 0, 0},
-		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, " Connect ", 1, 0},
-		{connect + request + ` 0.4 <- PUBACK #3 (4 bytes) 0x87 not authorized`, sent, 0, 0},
-		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x97 quota exceeded`, sent, 0, 0},
-		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) DUP reply "-ERR not authorized\r\n", correlation 01ff, __stat=200`, " Connect ", 1, 0},
-		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR not authorized\r\n", correlation 02, __stat=200`, sent, 0, 0},
-		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR syntax error\r\n", correlation 01ff`, sent, 0, 0},
-		{connect + ` 0.3 -> PUBLISH #2 (30 bytes) message "x -> y" on news` + "\n" + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, " Connect ", 1, 0},
-		{connect + ` 0.3 <- PUBLISH #2 (30 bytes) message "0 -> PUBLISH #1 (3 bytes) message 1" on news`, " Connect ", 0, 0},
-		{` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, "", 0, 0},
-		{connect + request + connect + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, sent, 0, 0},
-		{connect + request + connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR not authorized\r\n", correlation 01ff`, " Connect ", 2, 0},
+		{connect + request + answer("PUBACK", 2, 0), sent, 0, 0},
+		{connect + request + answer("PUBACK", 2, 0x87), " Connect ", 1, 0},
+		{connect + request + answer("PUBACK", 3, 0x87), sent, 0, 0},
+		{connect + request + answer("PUBACK", 2, 0x97), sent, 0, 0},
+		{connect + request + reply("01ff", "-ERR not authorized\r\n"), " Connect ", 1, 0},
+		{connect + request + reply("02", "-ERR not authorized\r\n"), sent, 0, 0},
+		{connect + request + reply("01ff", "-ERR syntax error\r\n"), sent, 0, 0},
+		{connect + news + answer("PUBACK", 2, 0x87), " Connect ", 1, 0},
+		{connect + reply("", "message"), " Connect ", 0, 0},
+		{answer("PUBACK", 2, 0x87), "", 0, 0},
+		{connect + request + connect + answer("PUBACK", 2, 0x87), sent, 0, 0},
+		{connect + request + connect + request + reply("01ff", "-ERR not authorized\r\n"), " Connect ", 2, 0},
 	} {
 		file := filepath.Join(t.TempDir(), "seen")
 		if err := os.WriteFile(file, []byte(c.lines), 0o600); err != nil {

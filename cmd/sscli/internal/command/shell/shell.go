@@ -54,7 +54,7 @@ connects again by itself.
 
 ` + shellHelp + `
 The flags of sscli shell apply to every line. A line may have its own --output, --color,
---timeout, --trace, --trace-file, --quiet and --verbose.`,
+--timeout, --trace, --trace-file, --trace-format, --quiet and --verbose.`,
 		Example: "  sscli shell\n  sscli -u mqtt://127.0.0.1:1883\n  sscli --embedded shell",
 		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
