@@ -202,7 +202,6 @@ func (p *Printer) Measure(rows ...Row) {
 	}
 }
 
-// row writes a row of a table.
 func (w *writer) row(r Row) {
 	width, _ := w.size()
 	w.columns.begin(r, &w.style)

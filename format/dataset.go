@@ -180,7 +180,6 @@ func (p DatasetPlan) fields(o *objectWriter) {
 
 func (p DatasetPlan) human(w *writer) { w.print(strings.Join(p.lines(), "\n"), "\n") }
 
-// lines returns the plan as text.
 func (p DatasetPlan) lines() []string {
 	columns := make([]string, len(p.Columns))
 	for i, c := range p.Columns {

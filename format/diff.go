@@ -29,7 +29,6 @@ func (c FieldChange) write(o *objectWriter, path string) {
 	o.add("new", when(c.New != "", jsonText(c.New)))
 }
 
-// path returns the path for the human output.
 func (c FieldChange) path() string { return printable(c.Path) }
 
 // arrow returns the values of a field, as in `"auto" → "manual"`.

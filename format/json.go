@@ -53,7 +53,6 @@ func member(name, s string) (string, string) {
 	return name + "_b64", base64.StdEncoding.EncodeToString([]byte(s))
 }
 
-// appendObject appends the fields of r as a JSON object.
 func appendObject(dst []byte, r fielder) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	r.fields(&o)
@@ -154,7 +153,6 @@ func appendString(dst []byte, s string) []byte {
 	return append(appendEscaped(append(dst, '"'), s, `"\`, appendJSONEscape), '"')
 }
 
-// appendJSONEscape appends the JSON escape of an unprintable character.
 func appendJSONEscape(dst []byte, char string) []byte {
 	if strings.Contains("\n\r\t", char) {
 		return appendEscape(dst, char)

@@ -18,7 +18,6 @@ type objectWriter struct {
 // A fielder writes its fields to an objectWriter.
 type fielder interface{ fields(o *objectWriter) }
 
-// collect returns the fields of r as a tree.
 func collect(r fielder) object {
 	o := objectWriter{collect: true}
 	r.fields(&o)

@@ -36,7 +36,6 @@ func AppendQuote[T Bytes](dst []byte, b T) []byte {
 // the message are already escaped.
 func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "", appendEscape) }
 
-// printable returns what appendText appends.
 func printable(text string) string { return string(appendText(nil, text)) }
 
 const hexDigits = "0123456789abcdef"
@@ -71,7 +70,6 @@ func isPlain(c byte, special string) bool {
 	return ' ' <= c && c < 0x7f && (special == "" || c != special[0] && c != special[len(special)-1])
 }
 
-// appendEscape appends the C escapes of a character.
 func appendEscape(dst []byte, char string) []byte {
 	for _, c := range []byte(char) {
 		switch c {

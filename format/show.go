@@ -235,7 +235,6 @@ type part struct {
 	paint *color.Color // nil = none
 }
 
-// append appends the line and a newline.
 func (l line) append(dst []byte) []byte {
 	for _, p := range l {
 		dst = appendPainted(dst, p.paint, p.text)

@@ -70,5 +70,4 @@ func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	}
 }
 
-// escapeInJSON escapes the unprintable characters of a JSON string.
 func escapeInJSON(s string) string { return string(appendEscaped(nil, s, "", appendJSONEscape)) }

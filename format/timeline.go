@@ -159,7 +159,6 @@ func (l Lane) marks() []mark {
 	return marks
 }
 
-// hasMark reports whether any row has a mark with the given character.
 func hasMark(rows []row, char rune) bool {
 	return slices.ContainsFunc(rows, func(r row) bool {
 		return slices.ContainsFunc(r.marks, func(m mark) bool { return m.char == char })

@@ -21,7 +21,6 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	return AppendEscape(dst, v.String())
 }
 
-// versionText returns the text that appendVersion appends.
 func versionText(v Version, absent string) string { return string(appendVersion(nil, v, absent)) }
 
 func appendTime(dst []byte, t time.Time) []byte {

@@ -194,7 +194,6 @@ func (k *keys) control(c byte) {
 	}
 }
 
-// sequence translates a complete control sequence.
 func (k *keys) sequence(parameters string, final byte) {
 	_, modifier, _ := strings.Cut(parameters, ";")
 	word := modifier == "3" || modifier == "5" // Alt or Ctrl

@@ -226,7 +226,6 @@ func (s *screen) fit() {
 	s.above = l.row - first
 }
 
-// forget records that nothing is drawn.
 func (s *screen) forget() { s.above, s.prompt, s.line, s.cursor = 0, "", nil, 0 }
 
 // write ignores errors: if the terminal is gone, they cannot be reported.

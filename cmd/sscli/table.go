@@ -69,7 +69,6 @@ func table() []app.Command {
 	})
 }
 
-// rows returns the rows of verbs.
 func rows(all []verbs.Row) (rows []app.Command) {
 	for _, v := range all {
 		rows = append(rows, app.Command{Name: v.Name, New: verb.Command(v.New)})

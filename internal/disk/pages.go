@@ -191,7 +191,6 @@ func (p *pages) tree(id uint64, low, high []byte, leaf func(page uint64, e eleme
 	}
 }
 
-// page reads a page and its overflow pages.
 func (p *pages) page(id uint64) ([]byte, error) {
 	if err := p.see(id); err != nil {
 		return nil, err

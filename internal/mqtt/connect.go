@@ -129,7 +129,6 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 	return m.Answered, nil
 }
 
-// handleConnack handles the CONNACK that grants the login.
 func (c *Conn) handleConnack(p *packets.Connack) error {
 	if p.ReasonCode != 0 {
 		return &MalformedError{Why: fmt.Sprintf("reason code 0x%02X in CONNACK", p.ReasonCode)}

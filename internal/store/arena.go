@@ -97,7 +97,6 @@ func (a *arena) allocLarge(head, value []byte) ref {
 	return ref(a.newBlock(block{data: bytes.Clone(head), large: &value, size: len(head), used: 1}) << slotBits)
 }
 
-// alloc returns a slot for a record of n bytes.
 func (a *arena) alloc(n int) ref {
 	size := slotSize(n)
 	if size > maxSlot {
@@ -166,7 +165,6 @@ func (a *arena) sparse() uint32 {
 	return 0
 }
 
-// records returns the records of a block.
 func (a *arena) records(number uint32) (refs []ref) {
 	b := &a.blocks[number]
 	free := make([]bool, b.fresh)

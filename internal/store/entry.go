@@ -54,7 +54,6 @@ func appendHead(dst, key, version, fence []byte, size int, deadline int64, flags
 
 func (e Entry) flags() byte { return e.record[headerSize-1] }
 
-// cut returns n bytes of the record from offset begin.
 func (e Entry) cut(begin, n int) []byte { return e.record[begin : begin+n : begin+n] }
 
 // key returns the offset and length of the key in the record. The methods version, fence and value
@@ -106,7 +105,6 @@ func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
 // Mark returns the Mark of the last [Write] of the key, or 0 if the last write was a request.
 func (e Entry) Mark() byte { return e.flags() >> markShift }
 
-// kept reports whether Options.Keep returned true for the entry.
 func (e Entry) kept() bool { return e.flags()&flagKept != 0 }
 
 // Expires returns when the key expires, to the microsecond; the zero time means never.

@@ -75,10 +75,8 @@ func (x *index) cost() int {
 
 func (x *index) len() int { return x.ordered.Len() }
 
-// shard returns the table for a hash.
 func (x *index) shard(hash uint32) *table { return &x.byHash[hash>>24] }
 
-// entry returns the record at a ref.
 func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r), x.arena.large(r)} }
 
 func (x *index) key(r ref) []byte {
@@ -106,7 +104,6 @@ func (x *index) prefetch(key []byte) {
 	}
 }
 
-// holds reports whether the record of a key is at r.
 func (x *index) holds(r ref, key []byte) bool {
 	return r != 0 && bytes.Equal(Entry{record: x.arena.bytes(r)}.Key(), key)
 }

@@ -59,7 +59,6 @@ func (r Request) Event(at time.Time) observe.Event {
 // cut returns at most n bytes of a word, because other clients wait while a word is copied or written to a log.
 func cut(word []byte, n int) []byte { return word[:min(len(word), n)] }
 
-// answerObserved calls answer and reports the request to Options.Observe.
 func (s *Store) answerObserved(c *call) Response {
 	n := len(s.queued(0))
 	r := s.answer(c)

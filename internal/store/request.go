@@ -73,7 +73,6 @@ type call struct {
 
 // The methods whose names begin with check return the text of the refusal, or "".
 
-// checkWords checks the number of words, including the verb.
 func (c *call) checkWords(least, most int) string {
 	if len(c.words) < least || len(c.words) > most {
 		return wire.TextWrongArguments

@@ -53,7 +53,6 @@ func ParseNotification(payload []byte) (Notification, error) {
 	return n, nil
 }
 
-// isWord reports whether word equals upper, ignoring case.
 func isWord(word []byte, upper string) bool {
 	return strings.EqualFold(string(word), upper)
 }

@@ -126,7 +126,6 @@ func (p *parser) failAt(pos int, want string) error {
 	return &SyntaxError{Offset: pos, Want: want, Got: got}
 }
 
-// isCRLF reports whether b begins with CR LF.
 func isCRLF(b []byte) bool { return len(b) >= 2 && b[0] == '\r' && b[1] == '\n' }
 
 // line returns the bytes up to the next CR LF, and skips the CR LF.

@@ -49,7 +49,6 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 	return p, nil
 }
 
-// read reads the files.
 func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
 	p.state = p.stat()
 	var all []*policy.Policy
@@ -171,7 +170,6 @@ func (p *Policies) Close() {
 	}
 }
 
-// hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {

@@ -83,7 +83,6 @@ func sentLogin(s config.Settings, now time.Time) string {
 	return strings.Join(sent, ", and ")
 }
 
-// sentClientID describes the client id that is sent.
 func sentClientID(s config.Settings) string {
 	if s.ClientID != "" {
 		return "client " + format.Brief(s.ClientID)
@@ -91,7 +90,6 @@ func sentClientID(s config.Settings) string {
 	return "a client with the random id " + format.Brief(cmp.Or(s.ClientIDPrefix, "sscli")+"-…")
 }
 
-// password returns a text for the source of the password.
 func password(s config.Settings) string {
 	switch {
 	case s.AskPass:

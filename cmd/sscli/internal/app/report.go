@@ -233,7 +233,6 @@ func (a *App) Queue(result format.Result) error { return a.printed(a.Out.Queue(r
 // Flush prints the queued results.
 func (a *App) Flush() error { return a.printed(a.Out.Flush()) }
 
-// printed returns the error for an error of Out.
 func (a *App) printed(err error) error {
 	if a.LogsResults && terminal.IsReaderGone(err) {
 		return nil

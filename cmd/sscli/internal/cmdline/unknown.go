@@ -50,7 +50,6 @@ func unknownCommand(cmd *cobra.Command, words []string) error {
 	return &fault.UsageError{Err: err, Hint: hint}
 }
 
-// available returns the names of a command's subcommands that help shows.
 func available(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {

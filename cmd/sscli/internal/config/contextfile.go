@@ -101,7 +101,6 @@ func load(flags *pflag.FlagSet, env func(string) (string, bool), parse func(text
 	return c, file, fileError(file, err)
 }
 
-// fileError returns err as a *FileError.
 func fileError(file string, err error) error {
 	if err == nil {
 		return nil

@@ -121,7 +121,6 @@ func decode(text []byte) (c Contexts, err error) {
 	return c, err
 }
 
-// add adds a context from the file.
 func (c *Contexts) add(name, n *yamltext.Node) error {
 	values := make(map[string]value)
 	if err := checkName(name); err != nil {
@@ -167,7 +166,6 @@ func scalar(n *yamltext.Node, path string) (value, error) {
 	return v, nil
 }
 
-// render returns contexts as the text of a context file.
 func render(c Contexts) ([]byte, error) {
 	type file struct {
 		Current  string                    `yaml:"current,omitempty"`

@@ -130,7 +130,6 @@ type layer map[string]given
 // it. The zero given means that there is no value.
 type given struct{ value, source string }
 
-// has reports whether the layer has one of the flags.
 func (l layer) has(flags ...string) bool {
 	return slices.ContainsFunc(flags, func(flag string) bool { return l[flag] != (given{}) })
 }
@@ -178,7 +177,6 @@ func (s setting) given(fs *pflag.FlagSet) *pflag.Flag {
 	return f
 }
 
-// layersOf returns the layers of the flags, the SSCLI_ variables and the AIO_ variables.
 func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio layer) {
 	flags, vars, aio = make(layer), make(layer), make(layer)
 	for _, s := range settings() {
@@ -230,7 +228,6 @@ func (r *resolver) fail(err error) {
 	}
 }
 
-// connection resolves all settings of the connection.
 func (r *resolver) connection(env func(string) (string, bool)) {
 	r.endpoint()
 	r.each(setting.inContext)

@@ -79,7 +79,6 @@ func (s setting) counts(zero *Settings) bool {
 	return ok
 }
 
-// inContext reports whether a context can have the setting.
 func (s setting) inContext() bool { return s.scope == scopeConnection || s.scope == scopeRequest }
 
 // onLine reports whether a line of a shell can have the flag.
@@ -227,7 +226,6 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 
-// findSetting returns the setting for a flag that a context can have.
 func findSetting(flag string) (setting, bool) {
 	for i := range table { // by index, because a file of 1,000 contexts would copy millions of rows
 		if table[i].flag == flag && table[i].inContext() {
@@ -237,7 +235,6 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// flagsOf returns the flags of the settings that the function which selects.
 func flagsOf(which func(setting) bool) []string {
 	var flags []string
 	for _, s := range settings() {
@@ -248,7 +245,6 @@ func flagsOf(which func(setting) bool) []string {
 	return flags
 }
 
-// keys returns the keys that a context can have.
 func keys() []string { return append(flagsOf(setting.inContext), "protected") }
 
 // didYouMean returns " (did you mean …?)" with the names that are similar to name, or "".

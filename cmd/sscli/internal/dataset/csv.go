@@ -208,7 +208,6 @@ func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte,
 	return append(object, value...), nil
 }
 
-// value returns the JSON value of a cell.
 func (t ColumnType) value(cell string) ([]byte, error) {
 	if !utf8.ValidString(cell) {
 		return nil, errors.New("not UTF-8")
@@ -237,7 +236,6 @@ func isNumber(cell string) bool {
 	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
 }
 
-// quote returns text as a JSON string.
 func quote(text string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

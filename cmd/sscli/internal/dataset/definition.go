@@ -93,7 +93,6 @@ func (r *reader) read(text []byte) error {
 	return err
 }
 
-// at returns a node's line in the file.
 func (r *reader) at(n *yamltext.Node) int {
 	if n == nil {
 		return r.line(1)

@@ -89,7 +89,6 @@ func (d *Diff) Add(r Record) (c Change, ok bool) {
 	return Change{Old: old, New: r}, !bytes.Equal(old.JSON, r.JSON)
 }
 
-// record returns the old record on a line.
 func (d *Diff) record(l oldLine) Record {
 	line, _, _ := bytes.Cut(d.old[l.offset:], []byte("\n"))
 	text, _ := ParseLine(nil, line) // cannot fail: NewDiff has parsed it

@@ -92,7 +92,6 @@ func lineError(text []byte, bad *jsontext.SyntacticError) *Error {
 	return errorIn(at, errors.New("text after the record: expected one record a line"))
 }
 
-// notJSON returns the error of a decoder in our words.
 func notJSON(err error) error {
 	switch text := err.Error(); {
 	case text == "invalid UTF-8":

@@ -90,7 +90,6 @@ func (s *Survey) Add(r Record) error {
 	return nil
 }
 
-// use counts a field of the current record.
 func (s *Survey) use(f Field) {
 	u := s.byName[f.Name]
 	if u == nil {

@@ -298,7 +298,6 @@ func (w *Window[T]) grace(ctx context.Context) context.Context {
 	return w.late
 }
 
-// size returns the size of the value in a reply.
 func size(r client.Result) int {
 	if got, ok := r.(client.GetResult); ok {
 		return len(got.Value)

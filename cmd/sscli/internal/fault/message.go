@@ -104,7 +104,6 @@ func timeWords(c *x509.Certificate, now time.Time) string {
 	return fmt.Sprintf("expired at %s (local time %s)", when(c.NotAfter), when(now))
 }
 
-// nameWords returns the names in a certificate as text.
 func nameWords(c *x509.Certificate) string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {

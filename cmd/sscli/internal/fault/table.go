@@ -265,7 +265,6 @@ func Table() []Row {
 	}
 }
 
-// is returns a function that reports whether an error wraps target.
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }

@@ -41,7 +41,6 @@ type pairs struct {
 	over    bool
 }
 
-// lineNumber returns the number of the current line.
 func (p *pairs) lineNumber() int { return p.lines + 1 }
 
 // next returns the next object as a JSON line, or io.EOF at the end of the array.

@@ -70,7 +70,6 @@ func (g *guard) launch(env []string) (pid int, err error) {
 	return pid, nil
 }
 
-// forward sends a signal to the command's group.
 func (g *guard) forward(s syscall.Signal) { _ = unix.Kill(-g.pid, s) }
 
 // reap waits, without blocking, for the command and for the orphans that the guard adopted.

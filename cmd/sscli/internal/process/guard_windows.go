@@ -55,7 +55,6 @@ func (g *guard) prepare() {
 	signal.Notify(discarded, os.Interrupt, syscall.SIGTERM)
 }
 
-// launch starts the command in a job.
 func (g *guard) launch(env []string) (pid int, err error) {
 	g.job, err = startJob(g.path, g.args, env, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 	if err != nil {
@@ -107,7 +106,6 @@ func (g *guard) sendKill() {
 	}
 }
 
-// remains reports whether a process in the job is still running.
 func (g *guard) remains() bool { return g.job.remains() }
 
 // finish is called when all processes of the command are gone, or when the guard stops waiting for them.

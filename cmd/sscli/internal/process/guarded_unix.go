@@ -17,7 +17,6 @@ import (
 // codeKilled is the exit status of a command that was killed.
 const codeKilled = 128 + int(unix.SIGKILL)
 
-// ending returns the signals that end sscli.
 func ending() []os.Signal { return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} }
 
 // passPipes passes the pipes to a guard, with their descriptors as the guard's first arguments. The guard
@@ -102,7 +101,6 @@ func (g *Guarded) prepareRun(s *start) (end func()) {
 	}
 }
 
-// killGroup kills the processes in the group of a command.
 func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) }
 
 // killCommand kills the command, if the guard is still its parent, and all other descendants of the guard.

@@ -18,7 +18,6 @@ const codeKilled = 137
 // user's session ends.
 func ending() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// catch delivers signals to c.
 func catch(c chan<- os.Signal, signals ...os.Signal) { signal.Notify(c, signals...) }
 
 // passPipes passes the pipes to a guard, with their handles as the guard's first arguments. The

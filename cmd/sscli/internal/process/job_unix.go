@@ -26,7 +26,6 @@ type job struct {
 	suspended  func()               // called before sscli is stopped; may be nil
 }
 
-// forwarded returns the signals that are forwarded to the command.
 func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
@@ -41,7 +40,6 @@ func catch(c chan<- os.Signal, signals ...os.Signal) {
 	}
 }
 
-// forward forwards a signal to the command.
 func (j *job) forward(s os.Signal) {
 	switch s {
 	case unix.SIGTSTP:

@@ -118,10 +118,8 @@ func (j *job) sendBreak() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
 }
 
-// end ends all processes in the job.
 func (j *job) end() error { return windows.TerminateJobObject(j.object, codeKilled) }
 
-// remains reports whether a process in the job is still running.
 func (j *job) remains() bool {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		times      [4]int64

@@ -116,7 +116,6 @@ func (f *file) content(ctx context.Context, first bool) (value []byte, err error
 	return value, err
 }
 
-// bytes returns the bytes of the file.
 func (f *file) bytes() ([]byte, error) {
 	in, err := f.openRegular()
 	if err != nil {

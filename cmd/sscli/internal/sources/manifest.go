@@ -132,7 +132,6 @@ func members(n *yamltext.Node, want string, f func(name string, n *yamltext.Node
 	return nil
 }
 
-// parseKey parses one element of the list of keys.
 func parseKey(n *yamltext.Node) (file, error) {
 	f := file{where: fmt.Sprintf(":%d", n.Line)}
 	var values []string

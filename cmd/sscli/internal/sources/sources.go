@@ -113,7 +113,6 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 	return set, nil
 }
 
-// add records the nth entry.
 func (s *Set) add(e Entry, n int) {
 	isNew := s.keys.Add(e.Key)
 	if isNew && s.match != nil && s.match(e.Key) {

@@ -29,7 +29,6 @@ const (
 	promptInterval = time.Second
 )
 
-// commandLine returns the command line of kubectl for a target.
 func commandLine(target config.Via, words ...string) []string {
 	args := []string{"kubectl"}
 	if target.KubeContext != "" {
@@ -148,7 +147,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// failed reports whether kubectl has ended with an error.
 func (c *call) failed() bool { return c.ended() && c.err != nil }
 
 // An output keeps the first maxOutput bytes written to it, and discards the rest. One goroutine may
@@ -181,7 +179,6 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// bytes returns a copy of the bytes that the output has kept.
 func (o *output) bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

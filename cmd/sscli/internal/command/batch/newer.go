@@ -50,7 +50,6 @@ type writes struct {
 	seed   maphash.Seed
 }
 
-// add adds the write that gave a key its version.
 func (w *writes) add(key string, v client.Version) {
 	if w.hashes == nil {
 		w.hashes, w.seed = make(map[uint64]struct{}), maphash.MakeSeed()
@@ -58,7 +57,6 @@ func (w *writes) add(key string, v client.Version) {
 	w.hashes[w.hash(key, v)] = struct{}{}
 }
 
-// has reports whether the write that gave a key its version is in the set.
 func (w *writes) has(key string, v client.Version) (found bool) {
 	if w.hashes != nil {
 		_, found = w.hashes[w.hash(key, v)]

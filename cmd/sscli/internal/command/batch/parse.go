@@ -30,7 +30,6 @@ type lineVerb struct {
 	plain   verb.Verb                // for all lines without flags
 }
 
-// lineVerbs returns the verbs of a batch by name and alias.
 func (b *batch) lineVerbs() map[string]*lineVerb {
 	known := make(map[string]*lineVerb)
 	for _, row := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
@@ -150,7 +149,6 @@ func (b *batch) names() string {
 	return format.List(names, "and")
 }
 
-// flagsOf returns a new flag set for a verb, with the defaults for a batch.
 func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

@@ -343,7 +343,6 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.Emit(all.result(name, elapsed))
 }
 
-// progress returns the text of the progress line.
 func (b *benchmark) progress() string {
 	n, elapsed := b.answered.Load(), time.Since(b.began)
 	text := fmt.Sprintf("%d answered, %d/s", n, n-b.shown)

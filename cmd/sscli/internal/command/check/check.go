@@ -147,7 +147,6 @@ func (f flags) specs(ctx context.Context, a *app.App, keys []string) ([]*spec, e
 	return specs, err
 }
 
-// read reads the file of the checks.
 func (f flags) read(ctx context.Context, a *app.App) ([]*spec, []mistake, error) {
 	text, err := a.Read(ctx, string(f.file), "the checks")
 	if err != nil {
@@ -192,7 +191,6 @@ func (f flags) mistakes(ctx context.Context, a *app.App, cmd *cobra.Command) err
 	return a.Emit(format.Note{Level: format.Notice, Message: format.Count(len(specs), "check") + ", no mistakes"})
 }
 
-// set returns the conditions of the command line.
 func (f flags) set() (set []condition) {
 	for _, c := range conditions() {
 		if on := f.switches[c.name]; on != nil && *on {
@@ -339,7 +337,6 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	return views, apps, nil
 }
 
-// allLabels returns the labels of all series.
 func (f flags) allLabels(specs []*spec) (all []label, err error) {
 	taken := make(map[string]bool)
 	for _, s := range specs {

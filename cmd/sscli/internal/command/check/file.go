@@ -148,7 +148,6 @@ type placed struct {
 	at *yamltext.Node
 }
 
-// parseSpec parses an element of checks.
 func parseSpec(n *yamltext.Node, wrong func(*yamltext.Node, string, ...any)) *spec {
 	s := &spec{line: n.Line, column: n.Column, kind: aBroker}
 	if !yamltext.IsMapping(n) {

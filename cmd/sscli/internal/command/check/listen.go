@@ -133,7 +133,6 @@ func (m *monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptsGzip reports whether the client reads gzip.
 func acceptsGzip(r *http.Request) bool {
 	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, quality, _ := strings.Cut(one, ";")
@@ -307,7 +306,6 @@ type looking struct {
 	running sync.WaitGroup
 }
 
-// end ends the looks and waits for them.
 func (l *looking) end() {
 	if l != nil {
 		l.cancel()

@@ -80,7 +80,6 @@ func contextOf(a *app.App) string {
 // names returns the names of the keys to watch, sorted.
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.readers)) }
 
-// verdicts judges all checks.
 func (v *view) verdicts(local time.Time) []verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -42,7 +42,6 @@ func parseNumber(text string) (n number, ok bool) {
 	return n, err == nil && float != 0
 }
 
-// numberOf returns the number that a float is in its shortest notation.
 func numberOf(float float64) number {
 	n, _ := parseNumber(strconv.FormatFloat(float, 'f', -1, 64))
 	return n

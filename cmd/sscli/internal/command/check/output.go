@@ -171,7 +171,6 @@ func newExposition() *exposition {
 	return &exposition{make(map[string]*strings.Builder), strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)}
 }
 
-// add adds a series.
 func (e *exposition) add(name string, value float64, labels ...label) {
 	e.write(name, strconv.FormatFloat(value, 'g', -1, 64), labels...)
 }

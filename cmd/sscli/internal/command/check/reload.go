@@ -47,7 +47,6 @@ func (v *view) adopt(from []*view) {
 	}
 }
 
-// remember reads the file of --state.
 func (m *monitor) remember() {
 	if m.state == "" {
 		return

@@ -49,10 +49,8 @@ const (
 	aBroker = "broker"
 )
 
-// reads reports whether a check reads the key target.
 func (s *spec) reads() bool { return s.kind == aKey || s.kind == aLock }
 
-// readsEach reports whether a check of a pattern reads each of the keys that match.
 func (s *spec) readsEach() bool { return s.kind == aMatch && s.onKeys }
 
 // A limit has a value from which a check warns and one from which it is critical, in seconds, bytes or a number.
@@ -88,7 +86,6 @@ const (
 	digits                  // the number that the value is
 )
 
-// needs reports whether a condition of the check has a need.
 func (s *spec) needs(n need) bool { return s.required&n != 0 }
 
 // needing returns the first condition of the check that has a need, or "".
@@ -101,7 +98,6 @@ func (s *spec) needing(n need) string {
 	return ""
 }
 
-// conditions returns all conditions, in the order of help.
 func conditions() []condition {
 	alone, keys, locks, all := []string{aKey}, []string{aKey, aMatch}, []string{aLock}, []string{aKey, aLock, aMatch}
 	return []condition{
@@ -255,7 +251,6 @@ func parseRate(text string) (r rate, err error) {
 	return r, nil
 }
 
-// set sets a condition.
 func (s *spec) set(c condition, text string) error {
 	if c.parse != nil {
 		if err := c.parse(s, text); err != nil {

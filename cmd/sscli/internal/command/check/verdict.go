@@ -26,7 +26,6 @@ func (s state) String() string { return [...]string{"OK", "WARNING", "CRITICAL",
 // order returns how bad a state is: critical, then unknown, then warning.
 func (s state) order() int { return [...]int{ok: 0, warning: 1, unknown: 2, critical: 3}[s] }
 
-// worse returns the worse of two states.
 func worse(a, b state) state {
 	if a.order() >= b.order() {
 		return a
@@ -58,7 +57,6 @@ type verdict struct {
 	each     []verdict // on the keys that match a pattern, by their names
 }
 
-// message returns a verdict as one line.
 func (v *verdict) message(now time.Time) string {
 	text := strings.Join(append(slices.Clone(v.problems), v.facts...), "; ")
 	if v.state != ok && v.since.Before(now) && !v.since.IsZero() {
@@ -135,7 +133,6 @@ func (m measure) between() string {
 	return "between " + m.show(m.value) + " and " + m.show(*m.most)
 }
 
-// duration returns a number of seconds as a duration.
 func duration(n number) time.Duration { return time.Duration(math.Round(n.float * 1e9)) }
 
 // lasting returns a measure of a duration.
@@ -153,7 +150,6 @@ func spanning(name string, s span, unsure string) measure {
 	return m
 }
 
-// counting returns a measure of a number of things.
 func counting(name, unit, what string, n int) measure {
 	return measure{name: name, unit: unit, value: numberOf(float64(n)), show: func(n number) string { return format.Count(int(n.float), what) }}
 }

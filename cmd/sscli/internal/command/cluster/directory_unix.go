@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// isOwn reports whether a directory belongs to the user.
 func isOwn(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()

@@ -73,7 +73,6 @@ func shownContext(op, name string, all config.Contexts) format.Context {
 	return shown
 }
 
-// editContexts applies change to the context file, and prints the context that change returns.
 func editContexts(a *app.App, cmd *cobra.Command, change func(all *config.Contexts, file string) (format.Context, error)) error {
 	file, err := contextFile(a, cmd)
 	if err != nil {

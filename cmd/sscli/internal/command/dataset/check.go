@@ -24,7 +24,6 @@ import (
 	"github.com/sscli/sscli/internal/files"
 )
 
-// newCheck returns the command `sscli dataset check`.
 func newCheck(a *app.App) *cobra.Command {
 	var data config.Text
 	cmd := &cobra.Command{
@@ -168,7 +167,6 @@ func (c *checker) run(ctx context.Context, from source) error {
 	return fault.NoIf(len(c.findings) > 0)
 }
 
-// checkKey checks the records of a key against all uses of the key.
 func (c *checker) checkKey(ctx context.Context, key string, uses []use, from source) error {
 	rows, hint, err := from(ctx, key)
 	if err != nil {

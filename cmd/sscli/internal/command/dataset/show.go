@@ -48,7 +48,6 @@ written as JSON. -o json prints an object for each record, with its line number.
 // csvForm is a form of output; in the other one, jsonl, records are printed as in the raw form.
 const csvForm = "csv"
 
-// show prints the records in the value of a key.
 func show(a *app.App, key string, value []byte) error {
 	rows := func() iter.Seq2[dataset.Record, error] { return dataset.Read(bytes.NewReader(value), stored(key)) }
 	human := a.Output == "human"

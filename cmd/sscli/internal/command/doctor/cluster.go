@@ -111,7 +111,6 @@ func authorities(check *format.Check, list []*x509.Certificate, now time.Time) {
 	}
 }
 
-// clusterToken gets a token for the login from the cluster.
 func (c *checkup) clusterToken(ctx context.Context, way *via.Way, check *format.Check) error {
 	account := c.a.Settings.ClusterAccount()
 	if account == "" {

@@ -56,7 +56,6 @@ func (c *checkup) connect(ctx context.Context) error {
 	return nil
 }
 
-// stage prints the check of a stage that succeeded.
 func (c *checkup) stage(stage mqtt.Stage, name string) error {
 	r := &c.recorder
 	r.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// read reads a key to check that a store replies.
 func (c *checkup) read(ctx context.Context) error {
 	began := time.Now()
 	reply, err := c.s.Get(ctx, ping.Key)

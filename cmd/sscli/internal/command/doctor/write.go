@@ -17,7 +17,6 @@ import (
 // scratchTTL is the TTL of the keys that `doctor --write` writes.
 const scratchTTL = time.Minute
 
-// key returns a scratch key, and records it for deleteKeys.
 func (c *checkup) key(name string) string {
 	key := c.prefix + name
 	c.keys = append(c.keys, key)
@@ -121,7 +120,6 @@ func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	}
 }
 
-// scan checks whether the broker has SCAN.
 func (c *checkup) scan(ctx context.Context) error {
 	command := client.Call([]string{wire.VerbScan, c.prefix + "*"})
 	_, err := c.s.Do(ctx, command)

@@ -173,7 +173,6 @@ func (e *exporter) outputError(err error) error {
 	return &fault.OutputError{Err: err, File: e.toFile}
 }
 
-// entry counts and prints one entry.
 func (e *exporter) entry(got exchange.Entry) error {
 	switch {
 	case got.Err != nil:

@@ -73,7 +73,6 @@ func (b *backend) Unwatch(key []byte) {
 	}
 }
 
-// isWatched reports whether the gateway watches a key.
 func (b *backend) isWatched(key string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

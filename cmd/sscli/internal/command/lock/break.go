@@ -21,7 +21,6 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// newBreak returns the command `sscli lock break`.
 func newBreak(a *app.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{

@@ -81,7 +81,6 @@ func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 	fs.Var(&f.grace, "grace", grace+" (default: a quarter of the TTL, at most 5s)")
 }
 
-// options checks the flags, and returns them as options.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
 	o.TTL, o.Grace, o.Wait = f.ttl.Duration, f.grace.Duration, f.wait.Duration
 	switch {
@@ -170,7 +169,6 @@ func (f *lockFlags) renewalNote(s client.LockStatus) string {
 	return ""
 }
 
-// isRenewed reports whether the holder of a lock renewed it during the wait.
 func (f *lockFlags) isRenewed(s client.LockStatus) bool {
 	return !f.since.IsZero() && string(f.seen.Holder) == string(s.Holder) && f.seen.Token != s.Token
 }

@@ -93,7 +93,6 @@ func checkRun(args []string, dash int) error {
 	return nil
 }
 
-// run acquires the lock, runs the command, and releases the lock.
 func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err error) {
 	o, err := f.newHolder(a)
 	if err != nil {

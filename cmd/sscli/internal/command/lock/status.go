@@ -22,7 +22,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// newStatus returns the command `sscli lock status`.
 func newStatus(a *app.App) *cobra.Command {
 	var observe usage.Duration
 	cmd := &cobra.Command{
@@ -70,7 +69,6 @@ lease may be longer than 90s.`,
 	return cmd
 }
 
-// newList returns the command `sscli lock list`.
 func newList(a *app.App) *cobra.Command {
 	var observe usage.Duration
 	cmd := &cobra.Command{
@@ -176,7 +174,6 @@ func (l *lister) names(ctx context.Context, s *exchange.Store, add func(exchange
 	return nil
 }
 
-// read prints the lock in an entry.
 func (l *lister) read(e exchange.Entry) error {
 	if e.Err != nil {
 		l.app.Refuse(&l.refused, e.Err)

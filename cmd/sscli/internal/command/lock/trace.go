@@ -37,7 +37,6 @@ type traceFlags struct {
 	names       []string
 }
 
-// newTrace returns the command `sscli lock trace`.
 func newTrace(a *app.App) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -81,7 +80,6 @@ watch -o json printed. Without NAME, it shows all keys of the recording.`,
 	return cmd
 }
 
-// check checks the operands and the combination of flags.
 func (f *traceFlags) check() error {
 	f.names, f.guards = distinct(f.names), distinct(f.guards)
 	for _, name := range f.names {
@@ -218,7 +216,6 @@ func (t *tracer) waiting() string {
 	return text + "; Ctrl-C ends"
 }
 
-// read reads the recording of --from.
 func (t *tracer) read(ctx context.Context) error {
 	t.app.Signals.Arm()
 	name := string(t.f.from)
@@ -290,7 +287,6 @@ func (t *tracer) read(ctx context.Context) error {
 	return nil
 }
 
-// isLast reports whether no other line follows.
 func isLast(ctx context.Context, lines <-chan lineinput.Line) bool {
 	_, more := lineinput.Next(ctx, lines)
 	return !more

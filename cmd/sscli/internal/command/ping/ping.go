@@ -61,7 +61,6 @@ type flags struct {
 	alive          bool
 }
 
-// pingCommand returns a command that parses the flags and calls run.
 func pingCommand(run func(context.Context, flags) error) *cobra.Command {
 	var f flags
 	_ = f.interval.Set("200ms") // it is valid

@@ -101,7 +101,6 @@ func safe(shell, script string) (string, error) {
 //go:embed completions.txt
 var changesText string
 
-// part returns a section of changesText.
 func part(name string) string {
 	_, text, _ := strings.Cut(changesText, "\n### "+name+"\n")
 	text, _, _ = strings.Cut(text, "\n### ")

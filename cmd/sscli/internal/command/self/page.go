@@ -98,7 +98,6 @@ func (r *roff) options(cmd *cobra.Command) {
 	}
 }
 
-// related returns references to the parents of a command and to the topics.
 func related(cmd *cobra.Command) []string {
 	root := cmd.Root()
 	pages := []string{reference(root)}

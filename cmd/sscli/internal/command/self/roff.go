@@ -17,7 +17,6 @@ func (r *roff) macro(name string, args ...string) {
 	r.WriteByte('\n')
 }
 
-// text adds lines of text, which it escapes.
 func (r *roff) text(lines ...string) {
 	for _, line := range lines {
 		r.WriteString(escape(line) + "\n")

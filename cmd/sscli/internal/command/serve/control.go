@@ -36,7 +36,6 @@ const (
 	maxAhead   = 10 * maxForward // of the store's clock; a Duration holds 292 years
 )
 
-// parsePositive parses the duration in a field of a body.
 func parsePositive(name, text string) (time.Duration, error) {
 	d, err := config.ParseDuration(text)
 	if err == nil && (d <= 0 || d > maxForward) {
@@ -48,7 +47,6 @@ func parsePositive(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// routes returns the handler of one store.
 func (c *control) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, controlHelp) })

@@ -23,7 +23,6 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 	return seeds, err
 }
 
-// seedsOf returns the keys of sources.
 func seedsOf(ctx context.Context, names []string, stdin func(context.Context) (string, error)) (iter.Seq2[emulator.Seed, error], error) {
 	set, err := sources.Open(ctx, names, sources.Options{Stdin: stdin})
 	if err != nil {

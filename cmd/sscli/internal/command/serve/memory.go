@@ -73,7 +73,6 @@ type unused struct {
 	most    int    // most bytes in the store since memory was given back
 }
 
-// note notes the bytes in the store.
 func (u *unused) note(stored int) { u.stored, u.most = stored, max(u.most, stored) }
 
 // giveBack gives unused memory back to the system, if the server has done something since it last gave

@@ -48,7 +48,6 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	return slices.CompactFunc(found, func(a, b repl.Candidate) bool { return a.Text == b.Text })
 }
 
-// dotOperands completes the operand of a dot-command.
 func dotOperands(words []repl.Word, part string) (found []repl.Candidate) {
 	values := map[string][]string{".output": format.Forms(), ".trace": {"on", "off"}}[strings.ToLower(words[0].Text)]
 	for _, v := range values {

@@ -79,7 +79,6 @@ type tap struct {
 	line   atomic.Pointer[func(mqtt.Event)] // called for the packets during a line; nil between lines
 }
 
-// print is the trace function of the connection.
 func (t *tap) print(e mqtt.Event) {
 	if t.always != nil {
 		t.always(e)

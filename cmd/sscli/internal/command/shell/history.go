@@ -52,7 +52,6 @@ func keep(text string) bool {
 	}
 }
 
-// hasPassword reports whether a word contains a URL with a password.
 func hasPassword(word string) bool {
 	_, rest, ok := strings.Cut(word, "://")
 	if !ok {

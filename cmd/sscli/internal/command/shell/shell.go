@@ -225,7 +225,6 @@ func (s *shell) name() string {
 	return cmp.Or(s.conn.settings.Context, s.conn.settings.Address)
 }
 
-// prompt returns the prompt, which shows whether the shell is connected.
 func (s *shell) prompt() string {
 	if s.conn.up() {
 		return s.name() + "> "

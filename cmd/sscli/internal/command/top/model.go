@@ -253,7 +253,6 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-// handleKey handles a key press, and reports whether the user quits.
 func (m *model) handleKey(k terminal.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:

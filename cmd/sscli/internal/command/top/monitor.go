@@ -217,7 +217,6 @@ func (l *monitor) scan(ctx context.Context, store *exchange.Store) error {
 	}
 }
 
-// hasNoScan reports whether err means that the broker has no SCAN.
 func hasNoScan(err error) bool {
 	refused, ok := errors.AsType[*wire.StoreError](err)
 	return ok && refused.Kind() == wire.ErrorUnknownCommand

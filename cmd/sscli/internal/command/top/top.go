@@ -74,7 +74,6 @@ top needs a terminal. In a pipe, use scan or watch.`,
 	return cmd
 }
 
-// check checks the flags, the operands and the terminal.
 func (f flags) check(a *app.App, operands []string) error {
 	kind, _ := a.Env("TERM")
 	hint := suggest.Try("`sscli scan` lists keys, `sscli watch KEY` streams changes")

@@ -258,7 +258,6 @@ func (r *row) bar(now time.Time) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + short(every)
 }
 
-// short formats a duration for a narrow column.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -127,7 +127,6 @@ the watch, and fg continues both.`,
 	return cmd
 }
 
-// options checks the flags, and returns them as options.
 func (f flags) options() (o client.WatchOptions, err error) {
 	if f.count < 0 || f.buffer < 1 {
 		return o, fault.Usagef("-n %d --buffer %d: expected -n of 0 or more and --buffer of 1 or more", f.count, f.buffer)

@@ -179,7 +179,6 @@ func (l *lock) addRenewals(st *format.LockEvent) {
 	}
 }
 
-// handleSet handles a notification of a new value.
 func (l *lock) handleSet(st *format.LockEvent, e client.Event) {
 	l.addSpan(st)
 	before := *l
@@ -220,7 +219,6 @@ func (l *lock) handleSet(st *format.LockEvent, e client.Event) {
 	}
 }
 
-// handleDelete handles a notification that the key was deleted.
 func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Duration) {
 	l.addSpan(st)
 	if !l.known || !l.held {
