@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -352,4 +353,17 @@ func (f *File) Close() error {
 		return fmt.Errorf("close %s: %w", f.name, err)
 	}
 	return nil
+}
+
+// syncDir syncs a directory, so that the name of a new file in it survives a crash. Windows does not
+// require this.
+func syncDir(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

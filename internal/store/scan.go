@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"hash/fnv"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/internal/glob"
 	"github.com/sscli/sscli/internal/wire"
@@ -203,4 +204,45 @@ func appendPage(dst []byte, found []Entry, next []byte) []byte {
 		items = append(items, wire.Value{Kind: wire.Blob, Text: next})
 	}
 	return wire.AppendValue(dst, wire.Value{Kind: wire.Array, Items: items})
+}
+
+// parseScan parses a SCAN pattern. ok is false if the pattern is malformed. A nil pattern matches
+// nothing.
+func (s *Store) parseScan(pattern []byte) (p *glob.Pattern, ok bool) {
+	switch {
+	case s.opts.Variants.ScanGlobBytes:
+		return parseGlob(pattern), true
+	case !utf8.Valid(pattern):
+		return nil, true
+	}
+	return glob.Parse(string(pattern))
+}
+
+// maxPattern is the maximum length of a SCAN pattern, in bytes. Together with maxKey it limits the
+// time to match one key to a few milliseconds.
+const maxPattern = 1024
+
+// parseGlob parses a pattern in the syntax that the broker documents for
+// its authorization rules (protocol.md 7.6, 9): `*` matches any number of bytes, `?` matches one
+// byte, and `[0-9]` or `[abc]` matches one byte of a range or list. There is no escape character.
+// Brackets that are empty or not closed match themselves.
+func parseGlob(pattern []byte) *glob.Pattern {
+	p := &glob.Pattern{Bytes: true}
+	closing := bytes.LastIndexByte(pattern, ']') // brackets after the last ] are not closed
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '*':
+			p.Star()
+		case c == '?':
+			p.One(true)
+		case c == '[' && i+1 < closing && pattern[i+1] != ']':
+			end := i + bytes.IndexByte(pattern[i:], ']')
+			p.One(false, glob.Ranges(pattern[i+1:end])...)
+			i = end
+		default:
+			p.Literal(rune(c))
+		}
+	}
+	p.Compile()
+	return p
 }

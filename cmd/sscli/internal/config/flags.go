@@ -3,7 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -144,4 +147,100 @@ func Variables() map[string][]string {
 	}
 	vars["proxy"] = append(vars["proxy"], proxyVariables()...)
 	return vars
+}
+
+// A Size is a flag for a number of bytes, see ParseSize.
+type Size int
+
+// Set parses the value of the flag.
+func (s *Size) Set(text string) error {
+	n, err := ParseSize(text)
+	if err == nil {
+		*s = Size(n)
+	}
+	return err
+}
+
+func (s *Size) String() string { return strconv.Itoa(int(*s)) }
+
+// Type is part of [pflag.Value].
+func (*Size) Type() string { return "size" }
+
+// ParseSize parses a number of bytes: a whole number, which a unit may follow, as in 64MiB. Units with an i are
+// powers of 1024, the others powers of 1000; the B and the case do not matter.
+func ParseSize(text string) (int, error) {
+	digits := strings.TrimRight(text, "BKMGTbkmgti")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0, errors.New("must be a number of bytes, such as 1000, 64KiB or 10MB")
+	}
+	unit := strings.TrimSuffix(strings.ToLower(text[len(digits):]), "b")
+	base := uint64(1000)
+	if rest, binary := strings.CutSuffix(unit, "i"); binary && rest != "" {
+		unit, base = rest, 1024
+	}
+	power := strings.Index("kmgt", unit) + 1
+	switch {
+	case unit == "":
+		power = 0
+	case len(unit) > 1 || power == 0:
+		return 0, fmt.Errorf("%.8q: must be a unit such as KiB, MiB, GiB, KB, MB or GB", text[len(digits):])
+	}
+	for range power {
+		if n > math.MaxInt/base {
+			return 0, errors.New("is too large")
+		}
+		n *= base
+	}
+	if n > math.MaxInt {
+		return 0, errors.New("is too large")
+	}
+	return int(n), nil
+}
+
+// ParseDuration parses a duration in a flag, a variable, a context or a line of a shell. The duration
+// must have a unit, as in 500ms, 10s, 1h30m or 14d, except for 0. Days are a whole number, alone, of 24 hours
+// each. For a number without a unit, the error is a *[NoUnitError].
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	_, asMillis := time.ParseDuration(text + "ms")
+	_, asSeconds := time.ParseDuration(text + "s")
+	if asMillis == nil && asSeconds == nil {
+		return 0, &NoUnitError{text}
+	}
+	return 0, fmt.Errorf("%.32q: expected a duration such as 500ms, 10s or 2m", text)
+}
+
+// A NoUnitError means that a duration has no unit. sscli does not guess the unit, because some users
+// mean milliseconds, as with PX, and others mean seconds.
+type NoUnitError struct {
+	Text string // the number
+}
+
+func (e *NoUnitError) Error() string {
+	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
+}
+
+// MeantDuration returns the duration that the user probably meant by a text that [ParseDuration]
+// refuses: 10s for 10, 168h for 1w. It returns "" if it has no guess.
+func MeantDuration(text string) string {
+	number := strings.TrimRight(text, "w")
+	n, err := strconv.ParseUint(number, 10, 16)
+	switch unit := text[len(number):]; {
+	case err != nil:
+		return ""
+	case unit == "" && n < 1000: // larger numbers are probably milliseconds
+		return number + "s"
+	case unit == "w":
+		return fmt.Sprintf("%dh", 7*24*n)
+	}
+	return ""
 }

@@ -12,9 +12,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/glob"
 )
 
 // NoArgs is the field Args of a cobra.Command without operands. It returns a usage error if there are
@@ -52,6 +55,30 @@ func Child(cmd *cobra.Command, args []string) error {
 		return fault.Usagef("%.64q: to run a command, write %s -- CMD...", args[0], cmd.Name())
 	case dash == 0 && len(args) == 0:
 		return fault.Usagef("nothing after --: expected %s -- CMD...", cmd.Name())
+	}
+	return nil
+}
+
+// Pattern parses a pattern of keys, the value of a flag, in the syntax of `sscli scan`. The error is a
+// *fault.UsageError.
+func Pattern(flag, text string) (*glob.Pattern, error) {
+	p, ok := glob.Parse(text)
+	if !ok {
+		return nil, fault.Usagef("%s %.64q: not a pattern: a [ needs a ], and ** is a whole level, as in a/** or a/**/b", flag, text)
+	}
+	return p, nil
+}
+
+// BindShow defines the flag --show, which selects how the human form shows values.
+func BindShow(fs *pflag.FlagSet, show *format.Show) {
+	fs.Var(show, "show", "show values as `FORM`: text, json, hex or quoted (default: chosen for each value)")
+}
+
+// CheckShow returns a usage error if --show was given for a form of output that ignores it.
+func CheckShow(show format.Show, output string) error {
+	if show != "" && output != "human" {
+		form, _, _ := strings.Cut(output, "=")
+		return &fault.UsageError{Err: fmt.Errorf("--show %s is for the human form, and the output is %s", show, form), Hint: suggest.Try("`-o human`")}
 	}
 	return nil
 }

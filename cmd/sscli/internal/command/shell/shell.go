@@ -7,9 +7,9 @@
 //     application (newLine), with the connection and the settings of the shell.
 //   - connection.go has the connection that all lines share. If the connection was lost, the next
 //     command that needs it connects again.
-//   - complete.go and keys.go complete words on Tab.
-//   - dot.go has the commands of the shell itself (.output, .trace), help.go prints the
-//     overview, and history.go decides which entries the history keeps.
+//   - complete.go completes words on Tab.
+//   - dot.go has the commands of the shell itself (.output, .trace) and the overview, and
+//     history.go decides which entries the history keeps.
 //
 // A command has the same results and exit codes as on the command line, with four differences: a
 // command cannot read standard input, because the shell reads the terminal; a line cannot change the
