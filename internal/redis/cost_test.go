@@ -194,7 +194,7 @@ func TestFields(t *testing.T) {
 		"subscribed.Map":     names,
 		"roster.subscribers": "roster.cost; TestCosts", "roster.parsed": "roster.cost; TestCosts",
 		"pattern.Pattern": "roster.cost; TestCosts", "pattern.text": "roster.cost; TestCosts",
-		"hub.rosters": "roster.cost; TestCosts", "hub.watching": "of running commands", "hub.message": "at most maxSpare is kept", "hub.channel": "at most the longest channel of an event",
+		"hub.rosters": "roster.cost; TestCosts", "hub.watching": "of running commands", "hub.message": "at most maxSpare is kept", "hub.channel": "at most the longest channel of an event", "hub.eventName": "a few bytes",
 		"cursors.tokens": "at most maxCursors and maxCursorBytes", "cursors.oldest": "at most maxCursors",
 
 		"Server.opts": caller, "Server.intercept": caller, "Server.log": caller, "Server.local": caller, "Server.table": caller, "Server.ctx": caller, "Server.cancel": caller, "Server.runID": caller,
