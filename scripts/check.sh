@@ -203,7 +203,8 @@ race() {
 	[ "$(go env CGO_ENABLED)" = 1 ] && have "$(go env CC)"
 }
 
-# tests runs all tests, with these flags of go test: -vet=off, because go vet has a step. Each package prints a line when it ends.
+# tests runs all tests, with these flags of go test. Each package prints a line when it ends. go vet runs beside the tests,
+# which mostly wait, and shares what both compile.
 tests() {
 	local start=$SECONDS name='go test' code action package test seconds
 	race && [ -n "$full" ] && name='go test -race'
@@ -366,7 +367,7 @@ everything() {
 	step shellcheck shellcheck -x -P SCRIPTDIR scripts/*.sh scripts/*.bash examples/*.sh .ci/run devcontainer/sscli/*.sh
 	step 'completions are current' scripts/completions.sh --check
 	# In a build for the race detector, package socket makes other system calls.
-	step 'go test of servers, without race detector' go test "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
+	step 'go test of servers, without race detector' go test -vet=all "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
 	if [ "$(uname -sm)" = 'Linux x86_64' ]; then
 		step 'go test for 32 bits' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -shuffle=on ./client ./format ./internal/{broker,disk,policy,redis,store,wire}
 	else
@@ -379,10 +380,10 @@ everything() {
 		skip 'attacks and soak' 'require Linux'
 	fi
 	if race; then
-		tests -vet=off "${tags[@]}" -shuffle=on -timeout=40m -race
+		tests -vet=all "${tags[@]}" -shuffle=on -timeout=40m -race
 	else
 		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
-		tests -vet=off "${tags[@]}" -shuffle=on
+		tests -vet=all "${tags[@]}" -shuffle=on
 	fi
 	fuzz
 	cluster
@@ -393,12 +394,12 @@ everything() {
 [ -n "$full" ] && step 'install missing tools' install_missing
 step gofmt formatted
 step 'blanks, conflicts, paths' hygiene
-step 'go vet' go vet "${tags[@]}" ./...
+[ ${#only[@]} = 0 ] || step 'go vet' go vet "${tags[@]}" ./...
 # The tests include the imports between packages, README.md, docs and the tour.
 if [ -n "$full" ]; then
 	everything
 else
-	tests -vet=off
+	tests -vet=all
 fi
 
 if [ ${#only[@]} -gt 0 ] && [ ! -s "$tmp/took" ]; then
