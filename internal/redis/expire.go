@@ -11,10 +11,10 @@ func expireCommands() []*command {
 		read  = reads | usesStore | fast | needsExpiry
 	)
 	return []*command{
-		{name: "expire", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{seconds: true}), since: "1.0.0", args: "key:key seconds:integer [condition:string]", summary: "Set a key's time to live in seconds"},
-		{name: "pexpire", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{}), since: "2.6.0", args: "key:key milliseconds:integer [condition:string]", summary: "Set a key's time to live in milliseconds"},
-		{name: "expireat", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{seconds: true, absolute: true}), since: "1.2.0", args: "key:key unix-time-seconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp"},
-		{name: "pexpireat", arity: -3, flags: write, keys: oneKey, run: runExpire(timeUnit{absolute: true}), since: "2.6.0", args: "key:key unix-time-milliseconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp in milliseconds"},
+		{name: "expire", arity: -3, flags: write, keys: oneKey, telling: "gt lt", run: runExpire(timeUnit{seconds: true}), since: "1.0.0", args: "key:key seconds:integer [condition:string]", summary: "Set a key's time to live in seconds"},
+		{name: "pexpire", arity: -3, flags: write, keys: oneKey, telling: "gt lt", run: runExpire(timeUnit{}), since: "2.6.0", args: "key:key milliseconds:integer [condition:string]", summary: "Set a key's time to live in milliseconds"},
+		{name: "expireat", arity: -3, flags: write, keys: oneKey, telling: "gt lt", run: runExpire(timeUnit{seconds: true, absolute: true}), since: "1.2.0", args: "key:key unix-time-seconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp"},
+		{name: "pexpireat", arity: -3, flags: write, keys: oneKey, telling: "gt lt", run: runExpire(timeUnit{absolute: true}), since: "2.6.0", args: "key:key unix-time-milliseconds:unix-time [condition:string]", summary: "Set the expiration for a key as a UNIX timestamp in milliseconds"},
 		{name: "ttl", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{seconds: true}), since: "1.0.0", args: "key:key", summary: "Get the time to live for a key in seconds"},
 		{name: "pttl", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{}), since: "2.6.0", args: "key:key", summary: "Get the time to live for a key in milliseconds"},
 		{name: "expiretime", arity: 2, flags: read, keys: oneKey, run: runTTL(timeUnit{seconds: true, absolute: true}), since: "7.0.0", args: "key:key", summary: "Get the expiration Unix timestamp for a key"},

@@ -64,7 +64,7 @@ type command struct {
 	run     func(c *conn, args [][]byte) error
 	value   int    // the index of the argument that is the value of its only key; 0 = none
 	looks   int    // the command counts as this many keys in a transaction, see looksAt
-	telling string // an option that begins so makes the command one that tells; "" = none does
+	telling string // the beginnings of options that make the command one that tells; "" = none does
 
 	group, since, args, summary string // for COMMAND DOCS
 
@@ -100,9 +100,10 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 
 // access returns what a command does with the i-th of its keys.
 func (cmd *command) access(args [][]byte, i int) observe.Access {
-	told := cmd.flags&tells != 0 || cmd.telling != "" && slices.ContainsFunc(args[2:], func(word []byte) bool {
-		return strings.HasPrefix(lowerWord(word), cmd.telling)
-	})
+	told := cmd.flags&tells != 0
+	for option := range strings.FieldsSeq(cmd.telling) {
+		told = told || slices.ContainsFunc(args[2:], func(word []byte) bool { return strings.HasPrefix(lowerWord(word), option) })
+	}
 	switch {
 	case cmd.flags&writes == 0, cmd.keys == twoKeys && i == 0 && !told: // the source of COPY
 		return observe.Reads

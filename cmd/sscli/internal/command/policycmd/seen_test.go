@@ -57,7 +57,7 @@ func TestRights(t *testing.T) {
 		"get k", "set k 1", "set k 1 nx", "set k 1 KEEPTTL GET", "setnx k 1", "setex k 9 1", "psetex k 9000 1", "getset k 1", "getdel k", "getex k",
 		"getex k ex 9", "mget k k2", "mset k 1 k2 1", "msetnx k 1", "strlen k", "getrange k 0 1", "substr k 0 1", "setrange k 1 1", "append k 1",
 		"incr k", "decr k", "incrby k 1", "decrby k 1", "setbit k 1 1", "getbit k 1", "incrbyfloat k 1", "del k k2", "unlink k", "delifeq k 1", "delex k",
-		"exists k k2", "touch k", "type k", "rename k k2", "renamenx k k2", "copy k k2", "expire k 9", "pexpire k 9000", "expireat k 9000000000",
+		"exists k k2", "touch k", "type k", "rename k k2", "renamenx k k2", "copy k k2", "expire k 9", "expire k 9 gt", "pexpireat k 9000000000000 LT", "expire k 9 xx", "pexpire k 9000", "expireat k 9000000000",
 		"pexpireat k 9000000000000", "ttl k", "pttl k", "expiretime k", "pexpiretime k", "persist k", "object|encoding k", "object|refcount k",
 		"object|idletime k", "object|freq k", "memory|usage k", "ss.get k", "ss.version k", "ss.set k 1", "ss.del k", "ss.vdel k 1", "watch k",
 	} {
