@@ -1,6 +1,9 @@
 package format
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // A Note is a message for standard error that is not an error: it does not change the exit
 // code.
@@ -61,4 +64,21 @@ func (n Note) raw(w *writer) {
 	default:
 		n.human(w) // w has no colors in this output
 	}
+}
+
+// Elapsed is the time that a command took, for standard error.
+type Elapsed struct {
+	Took time.Duration `json:"elapsed_ms"`
+}
+
+func (Elapsed) diagnostic() {}
+
+func (e Elapsed) fields(o *objectWriter) { o.result("time", e) }
+
+func (e Elapsed) human(w *writer) { w.print(w.faint.Sprint("took "+seconds(e.Took)), "\n") }
+
+func (e Elapsed) raw(w *writer) { w.record("time", seconds(e.Took)) }
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + "s"
 }
