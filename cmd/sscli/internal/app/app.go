@@ -213,6 +213,7 @@ const (
 	Offline     = "offline"      // the command does not connect
 	LogsResults = "logs results" // see App.LogsResults
 	Forms       = "forms"        // see App.Forms; separated by blanks
+	RunsCommand = "runs command" // the words after -- are the command line of another program
 )
 
 // Plugin is the form of output of a monitoring plugin: one line, and an exit code from 0 to 3. With it, a

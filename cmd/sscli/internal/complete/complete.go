@@ -1,8 +1,8 @@
 // Package complete finds the candidates for Tab completion, in the user's shell and in sscli's.
 //
 // [Register] sets the completions of a whole tree of commands. Call it before cobra completes a
-// line. Commands whose operands are keys or contexts set ValidArgsFunction to [Keys] or
-// [ContextNames].
+// line. Commands whose operands are keys, locks, contexts or files set ValidArgsFunction to [Keys],
+// [Locks], [ContextNames] or [Files].
 //
 // Keys come from the store, if a broker is configured, and if the store supports SCAN and
 // replies within [Limit]. In sscli's shell, the keys seen so far are candidates too. Completion prints
@@ -31,8 +31,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Register sets the completions of every command and flag below root. File names are completed only
-// for flags and operands that help calls FILE, and for the words of a CMD.
+// Register sets the completions of every command and flag below root. File names are completed only for flags whose
+// value is a FILE.
 func Register(a *app.App, root *cobra.Command) {
 	words := config.Words()
 	words["show"] = format.Shows()
@@ -47,25 +47,21 @@ func Register(a *app.App, root *cobra.Command) {
 				return
 			}
 			complete := completeWords(words[f.Name])
-			if f.Name == "context" {
+			switch f.Name {
+			case "context":
 				complete = ContextNames(a, 0)
+			case "output":
+				complete = func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+					return completeWords(append(strings.Fields(cmd.Annotations[app.Forms]), format.Forms()...))(cmd, args, part)
+				}
 			}
 			// Registering fails if the command has registered its own completion, which then applies.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
-		_, operands, _ := strings.Cut(cmd.Use, " ")
-		switch {
-		case cmd.ValidArgsFunction != nil:
-		case strings.Contains(operands, "NAME...") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = names(a, 0, app.Shell.LocksWith)
-		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
-			cmd.ValidArgsFunction = names(a, 1, app.Shell.LocksWith)
-		case strings.Contains(operands, "CMD"):
+		if cmd.ValidArgsFunction == nil {
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 				return nil, commandAfter(cmd) | cobra.ShellCompDirectiveNoFileComp
 			}
-		case !strings.Contains(operands, "FILE"):
-			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		cmd.PersistentFlags().VisitAll(each)
 		cmd.LocalNonPersistentFlags().VisitAll(each)
@@ -78,7 +74,7 @@ func Register(a *app.App, root *cobra.Command) {
 
 // completeWords returns a function that offers the words with the typed prefix.
 func completeWords(words []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
 		directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		if slices.ContainsFunc(fit, func(w string) bool { return strings.HasSuffix(w, "=") }) && len(fit) == 1 {
@@ -248,7 +244,7 @@ const Command cobra.ShellCompDirective = 64
 // commandAfter returns [Command] if the words after -- are a command line. Whether there is a -- only the
 // shell knows: cobra adds one to the words.
 func commandAfter(cmd *cobra.Command) cobra.ShellCompDirective {
-	if strings.Contains(cmd.Use, "CMD") {
+	if _, ok := cmd.Annotations[app.RunsCommand]; ok {
 		return Command
 	}
 	return 0
@@ -256,6 +252,14 @@ func commandAfter(cmd *cobra.Command) cobra.ShellCompDirective {
 
 // Keys completes operands that are keys. most is the number of operands to complete; 0 = all.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
+
+// Locks completes operands that are names of locks; most is as for [Keys].
+func Locks(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.LocksWith) }
+
+// Files completes operands that are files.
+func Files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
 
 // names is like [Keys], but in sscli's shell the candidates are the names that known returns. In the
 // user's shell the candidates are always keys, because the store does not know which keys are locks.

@@ -28,7 +28,7 @@ func NewForward(a *app.App) *cobra.Command {
 		Use:         "forward [-- CMD...]",
 		Short:       "Keep a connection into a cluster open",
 		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.LogsResults: ""},
+		Annotations: map[string]string{app.LogsResults: "", app.RunsCommand: ""},
 		Long: `Keep the connection of --via open for other commands, and print how to connect through it.
 These commands start as fast as commands that connect directly.
 

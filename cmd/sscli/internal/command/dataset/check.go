@@ -14,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -48,7 +49,7 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: complete.Files,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checker{app: a, names: args}
 			if err := c.readFiles(cmd.Context()); err != nil {

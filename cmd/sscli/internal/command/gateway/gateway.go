@@ -48,7 +48,7 @@ func New(a *app.App) *cobra.Command {
 		Use:         "gateway [-- CMD...]",
 		Short:       "Serve Redis clients from the state store",
 		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.LogsResults: ""},
+		Annotations: map[string]string{app.LogsResults: "", app.RunsCommand: ""},
 		Long: `Listen for Redis clients and send their commands to the broker's state store. Print the
 URL for the clients when the gateway is ready.
 

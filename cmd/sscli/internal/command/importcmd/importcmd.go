@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -59,8 +60,9 @@ outcome, and skipped. The last is the line to continue from, or 0.
 same (the key holds this value already, and would get a new version), exists (--only-new
 leaves it alone) or skip. Earlier lines count as written. The raw form is this word, KEY
 and VERSION. Only a write can show whether a fencing token passes.`,
-		Example: "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
-		Args:    usage.ExactArgs("FILE"),
+		Example:           "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
+		Args:              usage.ExactArgs("FILE"),
+		ValidArgsFunction: complete.Files,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if onlyNew {
 				if err := set.Set("nx", "true"); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
@@ -31,7 +32,7 @@ import (
 
 // New returns the command `sscli lock`.
 func New(a *app.App) *cobra.Command {
-	return app.WithCommands(&cobra.Command{
+	cmd := app.WithCommands(&cobra.Command{
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: app.GroupFirst,
@@ -41,6 +42,14 @@ has written a key with its own token, the store refuses to write that key with a
 token.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
 	}, newRun(a), newStatus(a), newList(a), newTrace(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a), newBreak(a))
+	for _, sub := range cmd.Commands() {
+		names := 1
+		if sub.Name() == "trace" || sub.Name() == "list" {
+			names = 0 // any number
+		}
+		sub.ValidArgsFunction = complete.Locks(a, names)
+	}
+	return cmd
 }
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.

@@ -26,7 +26,7 @@ func newRun(a *app.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:         "run NAME -- CMD...",
-		Annotations: map[string]string{app.LogsResults: ""}, // prints none
+		Annotations: map[string]string{app.LogsResults: "", app.RunsCommand: ""}, // prints none
 		Short:       "Hold a lock while a command runs",
 		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release it when CMD has
 ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if the lock

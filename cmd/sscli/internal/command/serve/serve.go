@@ -122,7 +122,7 @@ func New(a *app.App) *cobra.Command {
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     app.GroupFirst,
-		Annotations: map[string]string{app.Offline: "", app.LogsResults: ""}, // f.serve configures the connection of --attach
+		Annotations: map[string]string{app.Offline: "", app.LogsResults: "", app.RunsCommand: ""}, // f.serve configures the connection of --attach
 		Long:        long,
 		Args:        usage.Child,
 		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --users users.txt --policy authz.yaml -v\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",

@@ -98,6 +98,7 @@ the exit code of CMD is not 0, the watch ends with that exit code. Ctrl-Z stops 
 the watch, and fg continues both.`,
 		Example: "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh\n" +
 			"  sscli watch --match 'jobs/*' --rescan 1s",
+		Annotations:       map[string]string{app.RunsCommand: ""},
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, command := args, []string(nil)
