@@ -293,7 +293,7 @@ func TestLayers(t *testing.T) {
 			}},
 		{"disk stands on the standard library, files and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && i != files && !under(i, bbolt) }},
-		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
+		{"bbolt is disk's, and of the benchmark that counts its commits", func(p string) bool { return own(p) && p != disk && p != module+"/scripts/bench" }, direct,
 			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, admission, socket, shrinkmap, btree and websocket", func(p string) bool { return p == broker }, direct,
 			func(i string) bool {
