@@ -117,17 +117,3 @@ func (c CheckSummary) human(w *writer) {
 // raw writes the word summary, which is not a status, so that programs can tell this line from a
 // Check, and then the counts.
 func (c CheckSummary) raw(w *writer) { w.record("summary", c.Passed, c.Warned, c.Failed, c.Skipped) }
-
-// CheckFinding is a mistake that `check --lint` found in a file.
-type CheckFinding struct {
-	File    string `json:"file"`
-	Line    int    `json:"line,omitzero"`
-	Column  int    `json:"column,omitzero"`
-	Message string `json:"message"`
-}
-
-func (f CheckFinding) fields(o *objectWriter) { o.result("check_finding", f) }
-
-func (f CheckFinding) human(w *writer) {
-	w.printf("%s: %s\n", Location(f.File, f.Line, f.Column), printable(f.Message))
-}

@@ -229,21 +229,3 @@ func (p DatasetPlanned) human(w *writer) {
 }
 
 func (p DatasetPlanned) raw(w *writer) { p.human(w) }
-
-// DatasetFinding is a problem that `dataset check` found in a file.
-type DatasetFinding struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"` // how to fix it; empty = no suggestion
-}
-
-func (f DatasetFinding) fields(o *objectWriter) { o.result("dataset_finding", f) }
-
-func (f DatasetFinding) human(w *writer) {
-	w.printf("%s: %s", Location(f.File, f.Line, 0), printable(f.Message))
-	if f.Hint != "" {
-		w.printf("; %s", printable(f.Hint))
-	}
-	w.print("\n")
-}

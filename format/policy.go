@@ -2,30 +2,6 @@ package format
 
 import "strings"
 
-// PolicyFinding is a mistake that `policy check` found in a file.
-type PolicyFinding struct {
-	ID       string `json:"id"` // of its kind, such as SS014
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Severity string `json:"severity"` // info, warning or error
-	Message  string `json:"message"`
-	Hint     string `json:"hint"` // how to fix it; empty = no suggestion
-}
-
-func (f PolicyFinding) fields(o *objectWriter) { o.result("policy_finding", f) }
-
-func (f PolicyFinding) human(w *writer) {
-	severity := f.Severity
-	if severity == "error" {
-		severity = w.fail.Sprint(severity)
-	}
-	w.printf("%s: %s: %s: %s", Location(f.File, f.Line, 0), severity, f.ID, printable(f.Message))
-	if f.Hint != "" {
-		w.printf("; %s", printable(f.Hint))
-	}
-	w.print("\n")
-}
-
 // PolicyAnswer is the answer of `policy can` to one question.
 type PolicyAnswer struct {
 	User, Client string

@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -31,7 +32,7 @@ type flags struct {
 	file, state     config.Text
 	out             config.Text
 	lint, noWrite   bool
-	drift           string
+	drift           usage.Duration
 	listen          listenFlags
 }
 
@@ -93,7 +94,8 @@ what --listen saw.`,
 	fs.Var(&f.state, "state", "keep in `FILE` what the next run needs to know of this one")
 	fs.StringArrayVar(&f.labels, "label", nil, "add the label `NAME=VALUE` to all metrics; may be repeated")
 	fs.BoolVar(&f.noWrite, "no-write", false, "do not set "+ClockKey+" to read the store's clock")
-	fs.StringVar(&f.drift, "drift", "1m", "the clocks of clients are at most `TIME` ahead of the store's, which refuses more than the default")
+	_ = f.drift.Set("1m") // it is valid
+	fs.Var(&f.drift, "drift", "the clocks of clients are at most `TIME` ahead of the store's, which refuses more than the default")
 	fs.Var(&f.out, "outfile", "with -o prometheus: write to `FILE`, which readers see whole, - for standard output")
 	f.listen.bind(fs)
 	return cmd
@@ -181,7 +183,7 @@ func (f flags) mistakes(ctx context.Context, a *app.App, cmd *cobra.Command) err
 		}
 	}
 	for _, m := range mistakes {
-		if err := a.Emit(format.CheckFinding{File: f.fileName(), Line: m.line, Column: m.column, Message: m.err.Error()}); err != nil {
+		if err := a.Emit(format.Finding{By: "check", File: f.fileName(), Line: m.line, Column: m.column, Message: m.err.Error()}); err != nil {
 			return err
 		}
 	}
@@ -321,10 +323,6 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	if mistakes := unique(specs); len(mistakes) > 0 {
 		return nil, nil, &fault.UsageError{Err: in(f.fileName(), mistakes)}
 	}
-	drift, err := parseAmount(f.drift, seconds)
-	if err != nil {
-		return nil, nil, fault.Usagef("--drift: %w", err)
-	}
 	labels, err := f.allLabels(specs)
 	if err != nil {
 		return nil, nil, err
@@ -332,7 +330,7 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 	live := f.listen.listen != ""
 	for _, one := range apps {
 		own := contextOf(one)
-		views = append(views, newView(own, labels, brokers[own], duration(drift), a.Form == "" && !live, a.Form == prometheus || live))
+		views = append(views, newView(own, labels, brokers[own], f.drift.Duration, a.Form == "" && !live, a.Form == prometheus || live))
 	}
 	return views, apps, nil
 }

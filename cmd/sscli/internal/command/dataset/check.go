@@ -156,7 +156,7 @@ func (c *checker) run(ctx context.Context, from source) error {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line))
 	})
 	for _, f := range c.findings {
-		result := format.DatasetFinding{File: c.names[f.file], Line: f.Line, Message: f.Message, Hint: f.Hint}
+		result := format.Finding{By: "dataset", File: c.names[f.file], Line: f.Line, Message: f.Message, Hint: f.Hint}
 		if err := c.app.Queue(result); err != nil {
 			return err
 		}

@@ -138,7 +138,7 @@ func check(ctx context.Context, a *app.App, names []string, least policy.Severit
 				continue
 			}
 			shown++
-			if err := a.Queue(format.PolicyFinding{ID: f.ID, File: f.File, Line: f.Line, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint}); err != nil {
+			if err := a.Queue(format.Finding{By: "policy", ID: f.ID, File: f.File, Line: f.Line, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint}); err != nil {
 				return err
 			}
 		}
