@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"time"
@@ -58,6 +59,9 @@ func (c *Conn) readPackets() error {
 	r := packetReader{r: bufio.NewReaderSize(activityReader{c}, readBuffer), limit: limit}
 	for loggedIn := false; ; {
 		in, err := r.next()
+		if err == io.EOF && c.isClosing() {
+			return nil // as below; comparing types of errors costs each command 0.1 ms
+		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil // Close or writeError set the deadline
 		}
