@@ -40,14 +40,25 @@ func (q *sequence) cap() int { return q.memory + cap(q.last) }
 
 // add adds a message, which it copies, except for the long parts of its rest.
 func (q *sequence) add(message []byte, rest [][]byte) {
-	q.last = append(q.last, message...)
+	q.copy(message)
 	for _, part := range rest {
 		if len(part) >= longValue {
 			q.share(part)
 		} else {
-			q.last = append(q.last, part...)
+			q.copy(part)
 		}
 	}
+}
+
+// copy adds a copy of a part. A long buffer does not grow, but becomes a part: for a client that does not read, up to
+// maxPending bytes would be copied again and again.
+func (q *sequence) copy(part []byte) {
+	if last := q.last; len(last) >= maxPart && len(last)+len(part) > cap(last) {
+		q.last = nil
+		q.share(last)
+		q.last = make([]byte, 0, max(len(part), 2*maxPart))
+	}
+	q.last = append(q.last, part...)
 }
 
 // share adds a part without copying it.
@@ -116,7 +127,7 @@ func (c *conn) commit() {
 	} else if len(o.pending.last) == 0 {
 		o.pending.last, c.w = c.w, o.pending.last[:0]
 	} else {
-		o.pending.last = append(o.pending.last, c.w...)
+		o.pending.copy(c.w)
 		c.w = idle(c.w[:0])
 	}
 	if held := o.held; !o.partial && held.len() > 0 {
@@ -124,7 +135,7 @@ func (c *conn) commit() {
 		for _, part := range held.parts {
 			o.pending.share(part)
 		}
-		o.pending.last = append(o.pending.last, held.last...)
+		o.pending.copy(held.last)
 	}
 	c.mark = 0
 	if !o.charge() {
