@@ -51,7 +51,7 @@ func TestPolicyJourneys(t *testing.T) {
 		for _, who := range p.Examples() {
 			clients = append(clients, login(who))
 		}
-		for _, f := range p.Check(t.Context()) {
+		for _, f := range p.Check(t.Context(), policy.Info) {
 			for _, proof := range f.Proofs {
 				if proof.Method <= policy.Subscribe {
 					proof.Principal = login(proof.Principal)

@@ -14,8 +14,9 @@ import (
 // Check returns the mistakes in the policy, in the order of their lines: those of Findings, journeys of
 // clients that break although other rights show that they are meant, and journeys that reach what belongs to
 // other clients. The rules themselves decide about each journey, and a mend is tried before it is reported. Check
-// judges each resource by itself, because a port of the broker has one. Once ctx is done, findings are missing.
-func (p *Policy) Check(ctx context.Context) []Finding {
+// judges each resource by itself, because a port of the broker has one. Findings below least are left out. Once ctx is
+// done, findings are missing.
+func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 	all := slices.Clone(p.Findings)
 	rules := make([][]*Rule, len(p.Resources))
 	for _, r := range p.Rules {
@@ -24,12 +25,12 @@ func (p *Policy) Check(ctx context.Context) []Finding {
 		}
 	}
 	for i, res := range p.Resources {
-		c := checker{ctx: ctx, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[int][]*actor), work: maxWork}
+		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[int][]*actor), work: maxWork}
 		c.policy.indexRules()
 		c.run()
 		all = append(all, c.all...)
 	}
-	all = slices.DeleteFunc(all, func(f Finding) bool { return p.ignored[f.File].has(f) })
+	all = slices.DeleteFunc(all, func(f Finding) bool { return f.Severity < least || p.ignored[f.File].has(f) })
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -41,6 +42,7 @@ const maxWork = 4 << 20
 
 type checker struct {
 	ctx    context.Context
+	least  Severity
 	file   string
 	policy *Policy // the rules of one resource
 	all    []Finding
@@ -51,6 +53,7 @@ type checker struct {
 	open   map[int][]*actor    // by step, the actors that may do it
 	first  map[*Rule][]*actor  // the actors that a rule names
 	claims map[string][]*actor // those that may connect with a client id
+	ids    map[string]bool     // that rules are for
 	asked  map[string]asks     // of attributes
 	dotted bool                // a dot separates the levels of a key
 	lacks  []lack
@@ -173,7 +176,12 @@ func (a alternative) with(b alternative) (both alternative, ok bool) {
 func (r *Rule) lineOf(a alternative) int { return cmp.Or(r.lines[a.key()], r.Line) }
 
 func (c *checker) run() {
-	c.first, c.claims = make(map[*Rule][]*actor), make(map[string][]*actor)
+	c.first, c.claims, c.ids = make(map[*Rule][]*actor), make(map[string][]*actor), make(map[string]bool)
+	for _, r := range c.policy.Rules {
+		for _, id := range r.ClientIDs {
+			c.ids[id] = true
+		}
+	}
 	seen := make(map[string]*actor)
 	for _, r := range c.policy.Rules {
 		for _, alt := range r.alternatives() {

@@ -68,7 +68,7 @@ func TestCheckWays(t *testing.T) {
 			text += "      - {principals: {" + pair[0] + "}, " + pair[1] + "}\n"
 		}
 		var got []string
-		for _, f := range parse(t, resource(text)).Check(t.Context()) {
+		for _, f := range parse(t, resource(text)).Check(t.Context(), policy.Info) {
 			if strings.Contains(f.Message, " allow") && !strings.Contains(f.Message, "response topics of") {
 				message, _, _ := strings.Cut(f.Message, ": ")
 				got = append(got, f.Severity.String()+" "+message)
@@ -95,7 +95,7 @@ func TestCheckRedundant(t *testing.T) {
 			text += fmt.Sprintf("      - {principals: {usernames: [u]}, brokerResources: [{method: Subscribe, topics: [%q]}]}\n", topic)
 		}
 		var got []string
-		for _, f := range parse(t, resource(text)).Check(t.Context()) {
+		for _, f := range parse(t, resource(text)).Check(t.Context(), policy.Info) {
 			if strings.Contains(f.Message, "adds nothing") {
 				got = append(got, f.Message)
 			}
@@ -104,7 +104,7 @@ func TestCheckRedundant(t *testing.T) {
 			t.Errorf("%s: %s, want %s", topics, text, want)
 		}
 	}
-	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check(t.Context()) {
+	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check(t.Context(), policy.Info) {
 		t.Errorf("other attributes with the same text: %+v", f)
 	}
 }
@@ -148,17 +148,23 @@ func FuzzCheck(f *testing.F) {
 					{Method: "Publish", Topics: []string{pick(w, wire.RequestTopic, "statestore/#", "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invok", "#")}},
 					{Method: "Subscribe", Topics: []string{pick(w, "clients/{principal.clientId}/#", "clients/+/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response", "clients/a/#", "clients/#")}},
 					{Method: "Subscribe", Topics: []string{pick(w, wire.NotifyTopics+"+/command/notify/+", wire.NotifyFilter("a"), wire.NotifyFilter("b"))}},
+					{Method: "Publish", Topics: []string{pick(w, "clients/+/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response", "clients/#", "clients/a/#", "replies/a")}},
+					{Method: "Subscribe", Topics: []string{pick(w, "replies/a", "replies/{principal.clientId}", "x/#")}},
 				} {
 					if w.IntN(4) > 0 {
 						r.Broker = append(r.Broker, b)
 					}
+				}
+				if w.IntN(2) == 0 {
+					keys := pick(w, "{principal.username}*", "{principal.clientId}*", "{principal.attributes.x}*", "{principal.username}{principal.attributes.x}", "locks/*", "a.*", "*")
+					r.Store = append(r.Store, broker{Method: pick(w, "Read", "Write", "ReadWrite"), KeyType: "Pattern", Topics: []string{keys}})
 				}
 				rules, text = append(rules, r), text+r.String()
 			}
 			text = resource(text)
 		}
 		p := parse(t, text)
-		findings := p.Check(t.Context())
+		findings := p.Check(t.Context(), policy.Info)
 		for _, finding := range findings {
 			if finding.ID == "" || finding.Line < 1 || finding.Message == "" || strings.Contains(finding.Message, "\x00") {
 				t.Errorf("%+v", finding)
@@ -173,13 +179,25 @@ func FuzzCheck(f *testing.F) {
 				continue
 			}
 			next := p.With(m)
+			named := func(who policy.Principal) bool {
+				return m.Add != nil && (&policy.Policy{Rules: []*policy.Rule{m.Add}}).Names(who) || m.Old != nil && (&policy.Policy{Rules: []*policy.Rule{m.Old.Rule}}).Names(who)
+			}
 			for _, c := range policy.Compare(t.Context(), p, next, nil) {
-				named := m.Add != nil && (&policy.Policy{Rules: []*policy.Rule{m.Add}}).Names(c.Principal) || m.Old != nil && (&policy.Policy{Rules: []*policy.Rule{m.Old.Rule}}).Names(c.Principal)
-				if !c.Lost && !named || m.Remove != nil {
+				if !c.Lost && !named(c.Principal) || m.Remove != nil {
 					t.Fatalf("%s %s: %s: %+v\n%s", finding.ID, finding.Message, finding.Hint, c, text)
 				}
 			}
-			for _, other := range next.Check(t.Context()) {
+			for range 30 {
+				who, a := w.principal(), w.action()
+				if !named(who) && next.Decide(who, a).Allowed && !p.Decide(who, a).Allowed {
+					t.Fatalf("%s %s: %s: %+v may %s %q\n%s", finding.ID, finding.Message, finding.Hint, who, a.Method, a.On, text)
+				}
+			}
+			twin := func(e *policy.Entry) bool { return e != m.Old && e.String() == m.Old.String() }
+			if m.Old != nil && slices.ContainsFunc(m.Old.Rule.Entries, twin) {
+				continue // the finding is about both
+			}
+			for _, other := range next.Check(t.Context(), policy.Info) {
 				if other.ID == finding.ID && other.Line == finding.Line && other.Message == finding.Message {
 					t.Fatalf("%s %s: not with: %s\n%s", finding.ID, finding.Message, finding.Hint, text)
 				}

@@ -35,7 +35,7 @@ func FuzzExplain(f *testing.F) {
 				}
 			}
 		}
-		p.Check(t.Context())
+		p.Check(t.Context(), policy.Info)
 		policy.Compare(t.Context(), p, &policy.Policy{}, nil)
 	})
 }

@@ -83,7 +83,7 @@ type actor struct {
 // A trial is what an actor may do.
 type trial struct {
 	who     Principal
-	clients []caller // those that may connect or, if none may, all
+	clients []caller // those that may connect or, if none may, all; not empty, if tried
 	may     []bool   // for each of steps: whether one of the clients may; empty = not tried
 	reply   string   // another topic for replies that the rules name, such as replies/ann; "" = none
 }
@@ -161,26 +161,35 @@ func (a alternative) callers(who Principal, rules []*Rule) []caller {
 
 // walk finds what the rules allow to principals like who, which fit an alternative.
 func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
-	t.who = who
-	all := a.callers(who, rules)
-	for i, c := range all {
+	t.who, t.clients = who, a.callers(who, rules)
+	refused := func(c caller) bool {
+		return !slices.ContainsFunc(rules, func(r *Rule) bool {
+			return slices.ContainsFunc(r.Entries, func(e *Entry) bool { return e.Methods == Connect && e.fits(&c.Principal) })
+		})
+	}
+	if connects := slices.DeleteFunc(slices.Clone(t.clients), refused); len(connects) > 0 {
+		t.clients = connects
+	}
+	for i, c := range t.clients {
 		client := bindRules(c.Principal, rules, false)
-		for step, action := range steps(c.ClientID) {
-			all[i].may = append(all[i].may, client.Allowed(action) != nil && (step < stepResponse || client.MayReplyTo(action.On)))
-		}
+		t.clients[i].may = mayDo(client)
 		t.reply = cmp.Or(t.reply, client.namedReply())
-	}
-	t.clients = slices.DeleteFunc(slices.Clone(all), func(c caller) bool { return !c.may[stepConnect] })
-	if len(t.clients) == 0 {
-		t.clients = all
-	}
-	t.may = make([]bool, len(all[0].may))
-	for _, c := range t.clients {
-		for i, may := range c.may {
-			t.may[i] = t.may[i] || may
+		if t.may == nil {
+			t.may = slices.Clone(t.clients[i].may)
+		}
+		for step, may := range t.clients[i].may {
+			t.may[step] = t.may[step] || may
 		}
 	}
 	return t
+}
+
+// mayDo returns for each of steps whether a client may do it.
+func mayDo(c *Client) (may []bool) {
+	for step, action := range steps(c.who.ClientID) {
+		may = append(may, c.Allowed(action) != nil && (step < stepResponse || c.MayReplyTo(action.On)))
+	}
+	return may
 }
 
 // namedReply returns a topic that a rule names as one for replies, and on which the client may get them, or "".
@@ -308,6 +317,10 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 		c.some(a, l, what, consequence, step...)
 		return
 	}
+	granted := func(client caller) bool { return c.ids[client.ClientID] && may(mayDo(c.ask(client.Principal))) }
+	if slices.ContainsFunc(t.clients, granted) {
+		return
+	}
 	l.step = func(a *actor, rules []*Rule) bool { return may(a.walk(a.bare.who, rules).may) }
 	other, who := "", t.clients[0].Principal
 	for _, i := range step {
@@ -370,22 +383,30 @@ func (c *checker) journeys(a *actor) {
 	} else {
 		c.need(a, lacking(idReplies, Error, replyEntry), "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
 	}
-	if replies {
+	if replies && c.least == Info {
 		c.forms(a)
 	}
-	c.locks(a)
+	locks := c.locks(a)
 	if a.keys&Read == 0 {
 		return
 	}
-	watches := func(other *actor) bool { // and not because it may watch what others watch
-		return other.keys&Read != 0 && c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) == nil
-	}
-	severity := Info
-	if slices.ContainsFunc(c.open[stepWatch][:min(len(c.open[stepWatch]), 8)], watches) {
+	watch := 0 // others who read and watch
+	alone := !slices.ContainsFunc(c.open[stepKeys][:min(len(c.open[stepKeys]), 8)], func(other *actor) bool {
+		if other == a || other.keys&Read == 0 || len(other.full.may) == 0 {
+			return false
+		}
+		watch++
+		return !other.full.may[stepWatch] || c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) != nil
+	})
+	severity, refused := Info, ": watch is refused"
+	switch {
+	case locks:
+		severity, refused = Warning, ": watch is refused, and so is lock, which watches"
+	case alone && watch > 1:
 		severity = Warning
 	}
 	entry := topicEntry(Subscribe, wire.NotifyFilter(t.clients[0].ClientID))
-	c.need(a, lacking(idWatch, severity, entry), "Subscribe on notifications", ": watch is refused", true, stepWatch)
+	c.need(a, lacking(idWatch, severity, entry), "Subscribe on notifications", refused, true, stepWatch)
 }
 
 // connectEntry returns a Connect by which an actor is bound to what its login proves.
@@ -457,10 +478,11 @@ func (c *checker) some(a *actor, l lack, what, consequence string, step ...int) 
 	if a.id != "" || step[0] == stepConnect {
 		return
 	}
+	may := func(all []bool) bool { return slices.ContainsFunc(step, func(i int) bool { return all[i] }) }
 	var listed, others []string
 	for _, client := range a.bare.clients {
 		switch {
-		case slices.ContainsFunc(step, func(i int) bool { return client.may[i] }):
+		case may(client.may) || c.ids[client.ClientID] && may(mayDo(c.ask(client.Principal))):
 		case client.listed:
 			listed = append(listed, client.ClientID)
 		default:

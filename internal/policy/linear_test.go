@@ -46,7 +46,7 @@ func BenchmarkShapes(b *testing.B) {
 		next := parse(b, strings.ReplaceAll(strings.ReplaceAll(text, "-*\"", "-[!x]*\""), "k]", "j]"))
 		b.Run("check "+name, func(b *testing.B) {
 			for b.Loop() {
-				p.Check(b.Context())
+				p.Check(b.Context(), policy.Info)
 			}
 		})
 		b.Run("compare "+name, func(b *testing.B) {

@@ -6,13 +6,17 @@ import (
 	"unicode"
 )
 
-// locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key.
-func (c *checker) locks(a *actor) {
+// locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key. any is
+// true if there is a lock that it may write.
+func (c *checker) locks(a *actor) (any bool) {
 	var client *keyIndex
 	word := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, r := range a.near {
 		for _, e := range r.Entries {
-			if e.Methods != Write || e.never != "" || !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
+			if e.Methods&Write == 0 || e.never != "" || !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
+				continue
+			}
+			if any = true; e.Methods&Read != 0 {
 				continue
 			}
 			who := a.full.clients[0].Principal
@@ -40,9 +44,10 @@ func (c *checker) locks(a *actor) {
 			l.Finding = Finding{ID: idLock, Line: e.Line, Severity: Warning, Proofs: []Proof{{Deed: Deed{Principal: who, Action: read}}},
 				Message: "no rule allows Read on " + e.Text + " for " + whoever + ": it cannot wait for the lock, nor see who holds it"}
 			c.lack(a, l)
-			return
+			return true
 		}
 	}
+	return any
 }
 
 func isLock(word string) bool {

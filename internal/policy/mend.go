@@ -29,6 +29,9 @@ func (c *checker) lack(a *actor, l lack) {
 // flush reports the lacks of a rule's actors, each with a mend if one helps.
 func (c *checker) flush() {
 	for _, l := range c.lacks {
+		if l.Severity < c.least {
+			continue
+		}
 		who := l.actors[0].key()
 		if n := len(l.actors) - 1; n > 0 {
 			who += fmt.Sprintf(" and %d more", n)

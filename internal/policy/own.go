@@ -16,13 +16,16 @@ import (
 //     also matches the topic for the replies to another id, which is ID in hexadecimal, is not the client's.
 //   - The id statestore has no topics in plain text, because they are the store's.
 func OwnsTopic(clientID, filter string) bool {
-	if filter == wire.HexResponseTopic(clientID) {
-		return true
-	}
 	if own, notification := strings.CutPrefix(filter, wire.NotifyTopics); notification {
 		return strings.HasPrefix(own+"/", wire.HexID(clientID)+"/")
 	}
-	if clientID == "statestore" || strings.ContainsAny(clientID, "+#/") || !strings.HasPrefix(filter+"/", "clients/"+clientID+"/") {
+	return ownsInPlainText(clientID, filter) || filter == wire.HexResponseTopic(clientID)
+}
+
+func ownsInPlainText(clientID, filter string) bool {
+	below, found := strings.CutPrefix(filter, "clients/")
+	rest, own := strings.CutPrefix(below, clientID)
+	if !found || !own || rest != "" && rest[0] != '/' || clientID == "statestore" || strings.ContainsAny(clientID, "+#/") {
 		return false
 	}
 	other, err := hex.DecodeString(clientID)

@@ -20,7 +20,7 @@ func TestPlanted(t *testing.T) {
 			continue
 		}
 		found := false
-		for _, f := range p.Check(t.Context()) {
+		for _, f := range p.Check(t.Context(), policy.Info) {
 			if f.Severity >= policy.Warning && f.Line == 7 && strings.Contains(c.Rules, "bob") {
 				t.Errorf("%s: about bob: %s %s", c.Name, f.ID, f.Message)
 			}
@@ -37,7 +37,7 @@ func TestPlanted(t *testing.T) {
 			if f.Mend == nil {
 				continue
 			}
-			for _, after := range p.With(f.Mend).Check(t.Context()) {
+			for _, after := range p.With(f.Mend).Check(t.Context(), policy.Info) {
 				if after.ID == f.ID && after.Line == f.Line && after.Severity >= policy.Warning {
 					t.Errorf("%s: with %s: %s", c.Name, f.Hint, after.Message)
 				}
@@ -49,7 +49,7 @@ func TestPlanted(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: not found: %+v", c.Name, p.Check(t.Context()))
+			t.Errorf("%s: not found: %+v", c.Name, p.Check(t.Context(), policy.Info))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestRight(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		for _, f := range p.Check(t.Context()) {
+		for _, f := range p.Check(t.Context(), policy.Info) {
 			if f.Severity > policy.Info {
 				t.Errorf("%s: %d %s %s: %s; %s", name, f.Line, f.ID, f.Severity, f.Message, f.Hint)
 			}
@@ -81,7 +81,7 @@ func TestIgnores(t *testing.T) {
 		"# sscli:ignore SS021\n" + text:                                        0,
 		text[:rule] + "      # sscli:ignore SS001\n" + text[rule:]:             1,
 	} {
-		if got := parse(t, with).Check(t.Context()); len(got) != want {
+		if got := parse(t, with).Check(t.Context(), policy.Info); len(got) != want {
 			t.Errorf("%+v, want %d findings\n%s", got, want, with)
 		}
 	}
@@ -97,7 +97,7 @@ func TestExampleFindings(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, f := range parse(t, string(text)).Check(t.Context()) {
+		for _, f := range parse(t, string(text)).Check(t.Context(), policy.Info) {
 			if f.Severity > policy.Info {
 				got = append(got, f.ID)
 			}

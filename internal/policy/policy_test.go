@@ -379,7 +379,7 @@ func FuzzDecide(f *testing.F) {
 		w := world{rand.New(rand.NewPCG(seed, 0))}
 		rules, text := w.rules()
 		p := parse(t, text)
-		p.Check(t.Context())
+		p.Check(t.Context(), policy.Info)
 		for range 50 {
 			who, a := w.principal(), w.action()
 			want := judge(rules, who, a)
@@ -427,7 +427,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		who := policy.Principal{ClientID: "c", Username: "u", Attributes: map[string]string{"x": "y"}}
-		for _, finding := range p.Check(t.Context()) {
+		for _, finding := range p.Check(t.Context(), policy.Info) {
 			if finding.Line < 1 || finding.Message == "" {
 				t.Errorf("%+v", finding)
 			}
@@ -459,7 +459,7 @@ func BenchmarkCheck(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if n := len(p.Check(b.Context())); n != 2000 {
+		if n := len(p.Check(b.Context(), policy.Info)); n != 2000 {
 			b.Fatal(n)
 		}
 	}

@@ -2,12 +2,14 @@ package policy
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/internal/yamltext"
 )
 
@@ -368,14 +370,10 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 	return notes
 }
 
+// unhex returns the client id that a level has in hexadecimal, or "".
 func unhex(level string) string {
-	for n := 0; n < len(level); n++ {
-		if !strings.ContainsRune("0123456789ABCDEF", rune(level[n])) {
-			return ""
-		}
-	}
-	var id []byte
-	if _, err := fmt.Sscanf(level, "%X", &id); err != nil {
+	id, err := hex.DecodeString(level)
+	if err != nil || wire.HexID(string(id)) != level {
 		return ""
 	}
 	return string(id)

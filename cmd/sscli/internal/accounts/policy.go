@@ -74,14 +74,7 @@ func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
 		}
 	}
 	merged := policy.Merge(all...)
-	findings := merged.Check(ctx)
-	n := 0
-	for _, f := range findings {
-		if f.Severity >= policy.Warning {
-			n++
-		}
-	}
-	if n > 0 {
+	if n := len(merged.Check(ctx, policy.Warning)); n > 0 {
 		hint := "sscli policy check"
 		for _, name := range p.files.Policy {
 			hint += " " + format.ShWord(name)

@@ -128,13 +128,13 @@ func check(ctx context.Context, a *app.App, names []string, least policy.Severit
 		} else if err != nil {
 			return err
 		} else {
-			if findings = p.Check(ctx); ctx.Err() != nil {
+			if findings = p.Check(ctx, least); ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			resources += len(p.Resources)
 		}
 		for _, f := range findings {
-			if f.Severity < least || slices.Contains(ignore, f.ID) {
+			if slices.Contains(ignore, f.ID) {
 				continue
 			}
 			shown++
