@@ -77,6 +77,9 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 					same := other.entries()
 					for _, e := range r.Entries {
 						for _, m := range e.Methods.Each() {
+							if ctx.Err() != nil {
+								return changes
+							}
 							if same[entryKey(e, m)] {
 								continue
 							}
@@ -113,15 +116,18 @@ func (c *Client) entries() map[string]bool {
 // A keyIndex finds the entries for a key by what they begin with.
 type keyIndex struct {
 	*Client
-	keys    []*bound // sorted by prefixOf
-	lengths []int    // that prefixes have, sorted
+	keys    map[string][]*bound // by begin
+	lengths []int               // of the keys of keys, sorted
 }
 
 func (c *Client) byPrefix() *keyIndex {
-	x := &keyIndex{Client: c, keys: slices.Clone(c.keys)}
-	slices.SortStableFunc(x.keys, func(a, b *bound) int { return strings.Compare(a.begin(), b.begin()) })
-	for _, b := range x.keys {
-		x.lengths = append(x.lengths, len(b.begin()))
+	x := &keyIndex{Client: c, keys: make(map[string][]*bound)}
+	for _, b := range c.keys {
+		begin := b.begin()
+		x.keys[begin] = append(x.keys[begin], b)
+	}
+	for begin := range x.keys {
+		x.lengths = append(x.lengths, len(begin))
 	}
 	slices.Sort(x.lengths)
 	x.lengths = slices.Compact(x.lengths)
@@ -139,33 +145,27 @@ func (b *bound) begin() string {
 	return b.entry.exact
 }
 
-// at returns the entries that begin with exactly a text or, with longer, also those that go on.
-func (x *keyIndex) at(text string, longer bool) []*bound {
-	first, _ := slices.BinarySearchFunc(x.keys, text, func(b *bound, text string) int { return strings.Compare(b.begin(), text) })
-	last := first
-	for last < len(x.keys) && (x.keys[last].begin() == text || longer && strings.HasPrefix(x.keys[last].begin(), text)) {
-		last++
-	}
-	return x.keys[first:last]
-}
-
-// before returns the entries that begin with what a text begins with.
-func (x *keyIndex) before(text string) (all []*bound) {
-	for _, n := range x.lengths {
-		if n <= len(text) {
-			all = append(all, x.at(text[:n], false)...)
-		}
-	}
-	return all
-}
-
 // allowed is Client.Allowed.
 func (x *keyIndex) allowed(a Action) *Entry {
 	if a.Method&(Read|Write) == 0 {
 		return x.Allowed(a)
 	}
-	near := Client{who: x.who, keys: x.before(a.On)}
-	return near.Allowed(a)
+	if b := x.find(a); b != nil {
+		return b.entry
+	}
+	return nil
+}
+
+// find returns what allows an action on a key, or nil.
+func (x *keyIndex) find(a Action) *bound {
+	for _, n := range x.lengths {
+		for _, b := range x.keys[a.On[:min(n, len(a.On))]] {
+			if b.entry.Methods&a.Method != 0 && b.matches(&x.who, a) {
+				return b
+			}
+		}
+	}
+	return nil
 }
 
 // An example is a principal that fits an alternative of a rule.
@@ -209,19 +209,25 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 		all = append(all, example{fits, pattern})
 	}
 	search := func(own *glob.Pattern, pattern string) {
-		for _, list := range lists {
-			if id, found := own.Without(list, searchLimit); found {
+		for _, list := range lists[:min(len(lists), maxCallers)] {
+			match := func(id string) *glob.Pattern {
+				if i := slices.IndexFunc(list, func(p *glob.Pattern) bool { return p.Match([]byte(id)) }); i >= 0 {
+					return list[i]
+				}
+				return nil
+			}
+			if id, found := without(own, match); found {
 				add(id, pattern)
 			}
 		}
 	}
-	var done []string
+	done := make(map[string]bool)
 	for _, e := range r.Entries {
 		for _, id := range e.ClientIDs {
-			if slices.Contains(done, id) {
+			if done[id] {
 				continue
 			}
-			done = append(done, id)
+			done[id] = true
 			for _, own := range patterns([]string{id}, &who) {
 				for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
 					if found := fitting(text, &who); own.Match([]byte(found)) {

@@ -7,13 +7,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// searchLimit bounds the search for a text that one pattern matches and others do not.
-const searchLimit = 1 << 10
+// The search for a text that one pattern matches and others do not is bounded by searchLimit states, and takes into account
+// at most searchTries others.
+const (
+	searchLimit = 1 << 10
+	searchTries = 32
+)
 
 // suffix returns an ending that no name and no value in the rules has, so that values with it are nobody's.
 func suffix(rules []*Rule) string {
@@ -152,27 +155,40 @@ func (x *keyIndex) lacks(e *Entry, who *Principal, m Method) (key string, found 
 	if !ok || b.glob == nil {
 		return "", false
 	}
-	var others []*glob.Pattern
-	begin := b.begin()
-	for _, o := range append(x.before(begin), x.at(begin, true)...) {
-		p := o.glob
+	key, found = without(b.glob, func(key string) *glob.Pattern {
+		o := x.find(Action{m, key})
 		switch {
-		case o.entry.Methods&m == 0:
-			continue
+		case o == nil:
+			return nil
 		case o.all || o.entry.Text == e.Text && o.entry.Type == e.Type:
+			return b.glob
+		case o.glob == nil:
+			p, _ := glob.Parse(QuotePattern(o.entry.exact))
+			return p
+		}
+		return o.glob
+	})
+	if !found && b.all && x.find(Action{m, "\xff"}) == nil {
+		return "\xff", true // only * matches it
+	}
+	return key, found
+}
+
+// without returns a text that a pattern matches, and for which match returns nil. Otherwise match returns a pattern that
+// matches the text.
+func without(p *glob.Pattern, match func(text string) *glob.Pattern) (text string, found bool) {
+	var others []*glob.Pattern
+	for range searchTries {
+		if text, found = p.Without(others, searchLimit); !found {
 			return "", false
-		case p == nil && utf8.ValidString(o.entry.exact):
-			p, _ = glob.Parse(QuotePattern(o.entry.exact))
 		}
-		if p == nil {
-			continue
+		other := match(text)
+		if other == nil {
+			return text, true
 		}
-		others = append(others, p)
+		others = append(others, other)
 	}
-	if key, found = b.glob.Without(others, searchLimit); found {
-		return key, true
-	}
-	return "\xff", b.all // only * matches it
+	return "", false
 }
 
 // fitting returns a client id that fits a pattern.
