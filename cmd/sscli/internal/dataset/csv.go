@@ -70,6 +70,7 @@ type csvReader struct {
 	columns []string
 	types   []ColumnType
 	names   [][]byte // the names of the fields as JSON, each with a colon
+	fields  []Field  // of the row; nil = a column may have any JSON
 }
 
 func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
@@ -101,7 +102,7 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 			}
 			continue
 		}
-		object = append(object[:0], '{')
+		object, c.fields = append(object[:0], '{'), c.fields[:0]
 		for i, cell := range row {
 			if object, err = c.appendField(object, i, cell); err != nil {
 				yield(Record{}, c.errorAt(i, err))
@@ -109,7 +110,7 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 			}
 		}
 		line, _ := c.FieldPos(0)
-		if !yield(Record{Line: line, JSON: append(object, '}')}, nil) {
+		if !yield(Record{Line: line, JSON: append(object, '}'), fields: c.fields}, nil) {
 			return
 		}
 	}
@@ -163,6 +164,9 @@ func (c *csvReader) header(o Options) error {
 		c.names = append(c.names, append(quote(name), ':'))
 		c.types = append(c.types, types.of(name))
 	}
+	if !slices.Contains(c.types, Any) {
+		c.fields = make([]Field, 0, len(row))
+	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		if name != "*" && !slices.Contains(c.columns, name) {
 			return c.errorAt(0, fmt.Errorf("no column %.64q, which has a type: the columns are %.200s", name, strings.Join(c.columns, ", ")))
@@ -203,6 +207,9 @@ func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte,
 	}
 	if object[len(object)-1] != '{' {
 		object = append(object, ',')
+	}
+	if c.fields != nil {
+		c.fields = append(c.fields, Field{c.columns[column], value})
 	}
 	object = append(object, c.names[column]...)
 	return append(object, value...), nil

@@ -109,6 +109,14 @@ type Scalar struct {
 	Text string // the content of a string; for other kinds, the value in JSON
 }
 
+// Type returns the type as [Type] names it.
+func (s Scalar) Type() string {
+	if s.Kind == "integer" || s.Kind == "decimal" {
+		return "number"
+	}
+	return s.Kind
+}
+
 // Parse parses a scalar. If the value is not a scalar, the error's text is its type, such as "an
 // object".
 func Parse(value []byte) (Scalar, error) {
@@ -163,15 +171,18 @@ type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
 
-// of returns the identity of the field on, and true, if the field is a scalar. Otherwise, or if on is
+// of returns the identity of the field on, its value, and true, if the field is a scalar. Otherwise, or if on is
 // nil, it returns the identity of the whole record, and false.
-func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
-	text := "r" + string(record)
+func (h hasher) of(on Path, r Record) (id identity, value Scalar, ok bool) {
+	text := ""
 	if on != nil {
-		s, err := Parse(on.In(record))
-		if ok = err == nil; ok {
-			text = s.id()
+		var err error
+		if value, err = Parse(r.in(on)); err == nil {
+			text, ok = value.id(), true
 		}
 	}
-	return identity{maphash.String(h[0], text), maphash.String(h[1], text)}, ok
+	if !ok {
+		text = "r" + string(r.JSON)
+	}
+	return identity{maphash.String(h[0], text), maphash.String(h[1], text)}, value, ok
 }

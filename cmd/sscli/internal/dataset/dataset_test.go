@@ -310,8 +310,8 @@ func TestNumbers(t *testing.T) {
 		if got := Equal([]byte(tt.a), []byte(tt.b)); got != tt.equal {
 			t.Errorf("%s and %s: equal %v", tt.a, tt.b, got)
 		}
-		x, _ := h.of(Path{"a"}, record(tt.a))
-		if y, _ := h.of(Path{"a"}, record(tt.b)); (x == y) != tt.equal {
+		x, _, _ := h.of(Path{"a"}, Record{JSON: record(tt.a)})
+		if y, _, _ := h.of(Path{"a"}, Record{JSON: record(tt.b)}); (x == y) != tt.equal {
 			t.Errorf("%s and %s: the same identity %v", tt.a, tt.b, x == y)
 		}
 		q := Query{{Field: Path{"a"}, Value: []byte(tt.a)}}

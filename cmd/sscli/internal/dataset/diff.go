@@ -52,7 +52,7 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, _ := d.hash.of(on, r.JSON)
+		id, _, _ := d.hash.of(on, r)
 		d.lines = append(d.lines, oldLine{id: id, line: int32(r.Line)})
 	}
 	at := 0
@@ -69,7 +69,7 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 // Add pairs r, the next new record, with an old record and compares the two. If no old record is left
 // to pair with r, c is an addition. ok is false if the two records are equal.
 func (d *Diff) Add(r Record) (c Change, ok bool) {
-	id, _ := d.hash.of(d.on, r.JSON)
+	id, _, _ := d.hash.of(d.on, r)
 	first, found := slices.BinarySearchFunc(d.lines, id, func(l oldLine, id identity) int {
 		return cmp.Or(cmp.Compare(l.id[0], id[0]), cmp.Compare(l.id[1], id[1]))
 	})

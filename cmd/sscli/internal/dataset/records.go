@@ -23,6 +23,35 @@ import (
 type Record struct {
 	Line int    // line of the source on which the record begins, from 1
 	JSON []byte // the object without white space between tokens; valid until the next record is read
+
+	fields []Field // of a row of CSV, which has no field twice; nil = JSON must be parsed
+}
+
+// unique is like [UniqueFields].
+func (r Record) unique() iter.Seq2[Field, error] {
+	if r.fields == nil {
+		return UniqueFields(r.JSON)
+	}
+	return func(yield func(Field, error) bool) {
+		for _, f := range r.fields {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// in is like [Path.In].
+func (r Record) in(p Path) []byte {
+	if r.fields == nil || len(p) != 1 {
+		return p.In(r.JSON)
+	}
+	for _, f := range r.fields {
+		if f.Name == p[0] {
+			return f.JSON
+		}
+	}
+	return nil
 }
 
 // Options configure [Read]. The zero value reads any format.

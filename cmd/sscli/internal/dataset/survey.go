@@ -64,7 +64,7 @@ func (s *Survey) Add(r Record) error {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
 	}
 	s.Records++
-	for f, err := range UniqueFields(r.JSON) {
+	for f, err := range r.unique() {
 		if err != nil {
 			return &fault.UsageError{Err: &Error{Name: s.Source, Line: r.Line, Column: 1, Err: err}}
 		}
@@ -73,14 +73,13 @@ func (s *Survey) Add(r Record) error {
 	if s.On == nil {
 		return nil
 	}
-	value := s.On.In(r.JSON)
-	id, ok := s.hash.of(s.On, r.JSON)
+	id, value, ok := s.hash.of(s.On, r)
 	if !ok {
 		s.Without.Add(r.Line)
 		return nil
 	}
-	s.Types[Type(value)] = true
-	if v, _ := Parse(value); v.Text != strings.TrimSpace(v.Text) {
+	s.Types[value.Type()] = true
+	if value.Text != strings.TrimSpace(value.Text) {
 		s.Blank.Add(r.Line)
 	}
 	if s.seen[id] {
