@@ -113,7 +113,7 @@ fault                internal/mqtt internal/wire client internal/neterr format s
 help                 format config fault
 usage                internal/files internal/glob format repl suggest config fault
 app                  internal/files internal/mqtt internal/retry internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files internal/pemfile internal/policy emulator format suggest config certs fault app
+accounts             internal/files internal/pemfile internal/policy emulator format suggest config certs fault usage app
 complete             client format config usage app
 exchange             internal/mqtt internal/wait internal/wire client format suggest fault app
 jsonfield            format
@@ -125,30 +125,30 @@ lineinput            internal/files client repl suggest fault
 sources              internal/files client internal/yamltext format repl suggest config fault exchange dataset lineinput
 statestorecli        internal/files client format config fault usage app verb
 
-command/ping         internal/wait internal/wire client format config fault usage app
+command/ping         internal/wait internal/wire client format fault usage app
 command/verbs        internal/files internal/wire client format repl suggest config fault usage app exchange verb
-command/batch        internal/files client format repl signals suggest fault usage app exchange cmdline verb directive lineinput command/ping command/verbs
+command/batch        internal/files client format repl signals suggest fault complete usage app exchange cmdline verb directive lineinput command/ping command/verbs
 command/export       internal/files client format suggest config fault app complete exchange
-command/importcmd    client format suggest usage app exchange verb lineinput command/batch
+command/importcmd    client format suggest usage app exchange verb lineinput command/batch complete
 command/diff         client format suggest config fault app complete exchange jsonfield sources
 command/apply        internal/wire internal/glob client format suggest config fault usage app exchange verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
 command/lock/locklog client format
-command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app exchange verb lineinput command/lock/locklog
+command/lock         internal/files internal/wire client format signals process suggest terminal config fault complete usage app exchange verb lineinput command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/httpport internal/files internal/mqtt internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
 command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
-command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete exchange
-command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault suggest app accounts complete exchange dataset command/ping
+command/top          internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
+command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault usage suggest app accounts complete exchange dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config certs via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app
-command/self         format fault help usage app complete cmdline
-command/policycmd    internal/files internal/wire internal/yamltext internal/policy format repl config fault app
+command/self         format fault help usage app cmdline
+command/policycmd    internal/files internal/wire internal/yamltext internal/policy internal/mqtt internal/observe format repl config fault app
 command/dataset      internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
 
 cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
