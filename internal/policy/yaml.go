@@ -53,9 +53,7 @@ func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
 	}
 	roots, err = yamltext.Parse(context.Background(), source)
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
-		line := e.Line
-		e.Line = 0
-		return nil, wrong(line, "not YAML: "+e.Error())
+		return nil, wrong(e.Line, e.Error())
 	}
 	return roots, err
 }

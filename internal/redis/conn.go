@@ -174,16 +174,13 @@ func (c *conn) runAll() error {
 		switch {
 		case err == errIncomplete || c.last || c.out.closed.Load():
 			return nil
-		case err == errNotRedis:
-			c.s.log.Warn("closing a connection that speaks another protocol", "client", c.who.ID)
-			return err
 		case err != nil:
-			if err == errNotText {
-				c.s.log.Warn("closing a connection that speaks another protocol", "client", c.who.ID)
+			c.s.log.Warn("closing a connection", "client", c.who.ID, "error", err)
+			if err != errNotRedis {
+				c.awaitPipeline()
+				c.mark = len(c.w)
+				c.fail(err)
 			}
-			c.awaitPipeline()
-			c.mark = len(c.w)
-			c.fail(err)
 			return err
 		}
 	}

@@ -45,15 +45,12 @@ type Error struct {
 	More   []*Error // other mistakes in the keys of the text
 }
 
+// Error returns what is wrong, but not where.
 func (e *Error) Error() string {
-	text := e.Why
 	if e.Key != "" {
-		text = fmt.Sprintf("the key %.64q %s", e.Key, text)
+		return fmt.Sprintf("the key %.64q %s", e.Key, e.Why)
 	}
-	if e.Line > 0 {
-		text = fmt.Sprintf("line %d: %s", e.Line, text)
-	}
-	return text
+	return "not YAML: " + e.Why
 }
 
 // Parse returns the roots of the documents in text, without those that are empty. The error is an *Error
@@ -263,20 +260,22 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.source.Read(p)
 }
 
-// plainer has beginnings of errors of the library, and what is wrong in plain words.
-var plainer = [...][2]string{
-	{"could not find expected ':'", "expected a colon after a key"},
-	{"did not find expected key", "expected a key, indented like the keys above it"},
-	{"did not find expected '-'", "expected - and an item, indented like the items above it"},
-	{"did not find expected ',' or ']'", "expected a comma or, at the end of the list, ]"},
-	{"did not find expected ',' or '}'", "expected a comma or, at the end of the mapping, }"},
-	{"did not find expected node content", "expected a value: a bracket or brace has no counterpart"},
-	{"did not find expected <document start>", "expected --- before another document"},
-	{"mapping values are not allowed", "a colon in a value without quotes, or a wrong indentation"},
-	{"block sequence entries are not allowed", "a list must begin on a line below its key"},
-	{"found character that cannot start any token", "a tab in the indentation, or a value that must be quoted"},
-	{"found unknown escape character", `an unknown escape in double quotes: write \\ for a backslash`},
-	{"found unexpected end of stream", "quotes are not closed"},
+// plain says in plain words what an error of the library means, if it is a frequent one.
+func plain(why string) string {
+	return strings.NewReplacer(
+		"could not find expected ':'", "expected a colon after a key",
+		"did not find expected key", "expected a key, indented like the keys above it",
+		"did not find expected '-' indicator", "expected - and an item, indented like the items above it",
+		"did not find expected ',' or ']'", "expected a comma or, at the end of the list, ]",
+		"did not find expected ',' or '}'", "expected a comma or, at the end of the mapping, }",
+		"did not find expected node content", "expected a value: a bracket or brace has no counterpart",
+		"did not find expected <document start>", "expected --- before another document",
+		"mapping values are not allowed in this context", "a colon in a value without quotes, or a wrong indentation",
+		"block sequence entries are not allowed in this context", "a list must begin on a line below its key",
+		"found character that cannot start any token", "a tab in the indentation, or a value that must be quoted",
+		"found unknown escape character", `an unknown escape in double quotes: write \\ for a backslash`,
+		"found unexpected end of stream", "quotes are not closed",
+	).Replace(why)
 }
 
 // split returns the line of an error of the library, or 0 if it has none, and its text without the line and without
@@ -289,12 +288,7 @@ func split(err error) (line int, why string) {
 		}
 	}
 	why, _, _ = strings.Cut(why, "\n")
-	for _, p := range plainer {
-		if strings.HasPrefix(why, p[0]) {
-			why = p[1]
-		}
-	}
-	why, _, _ = strings.Cut(why, " '")
+	why, _, _ = strings.Cut(plain(why), " '")
 	return line, why
 }
 

@@ -63,7 +63,8 @@ func TestParse(t *testing.T) {
 		}
 		got := strings.Join(parts, " ")
 		if err != nil {
-			got = err.Error()
+			wrong, _ := errors.AsType[*Error](err)
+			got = fmt.Sprintf("line %d: %s", wrong.Line, strings.TrimPrefix(wrong.Error(), "not YAML: "))
 		}
 		if !strings.HasPrefix(got, tt.want) || tt.want == "" && err != nil {
 			t.Errorf("%.80q:\n got %.300s\nwant %s", tt.text, got, tt.want)
@@ -127,8 +128,8 @@ func TestVersion(t *testing.T) {
 		"%TAG ! !x\n%YAML 1.2\n---\na: 1":               `{a:"1"}`,
 		"--- \"\n%YAML 1.2\n\"":                         `" %YAML 1.2 "`,
 		"a: |\n  ...\n  %YAML 1.2\n":                    `{a:"...\n%YAML 1.2\n"}`,
-		"%YAML 1.20\n---\na: 1\n":                       "line 1: found incompatible YAML document",
-		"%YAML 2.0\n---\na: 1\n":                        "line 1: found incompatible YAML document",
+		"%YAML 1.20\n---\na: 1\n":                       "not YAML: found incompatible YAML document",
+		"%YAML 2.0\n---\na: 1\n":                        "not YAML: found incompatible YAML document",
 	} {
 		roots, err := Parse(t.Context(), []byte(text))
 		var parts []string

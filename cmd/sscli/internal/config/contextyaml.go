@@ -98,7 +98,7 @@ func decode(text []byte) (c Contexts, err error) {
 	if e, ok := errors.AsType[*yamltext.Error](err); ok && e.Key != "" {
 		return c, &FileError{Line: e.Line, Key: quoted(e.Key), Why: e.Why}
 	} else if ok {
-		return c, &FileError{Line: e.Line, Why: "not YAML: " + e.Why}
+		return c, &FileError{Line: e.Line, Why: e.Error()}
 	}
 	switch {
 	case len(roots) == 0:

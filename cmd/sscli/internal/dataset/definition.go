@@ -82,9 +82,7 @@ func (r *reader) read(text []byte) error {
 	}
 	roots, err := yamltext.Parse(r.ctx, text)
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
-		line := max(1, e.Line)
-		e.Line = 0
-		r.find(line, "not YAML: "+e.Error(), "")
+		r.find(max(1, e.Line), e.Error(), "")
 		return nil
 	}
 	for _, root := range roots {

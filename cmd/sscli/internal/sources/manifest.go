@@ -80,9 +80,7 @@ func parseManifest(ctx context.Context, text []byte) ([]file, error) {
 	}
 	roots, err := yamltext.Parse(ctx, text)
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
-		line := e.Line
-		e.Line = 0
-		return nil, errorAt(line, "not YAML: %w", e)
+		return nil, errorAt(e.Line, "%w", e)
 	}
 	switch {
 	case err != nil:

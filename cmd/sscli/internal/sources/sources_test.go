@@ -330,7 +330,7 @@ func TestManifestErrors(t *testing.T) {
 		{"keys:\n- key: a\n  dataset: b\n  separator: ''\n", `:4: separator: "": expected one character, or tab`},
 		{"keys:\n- key: a\n  vlaue: 1\n", `:3: unknown field "vlaue": expected key, value, file, dataset, separator, persist or ttl`},
 		{"keys:\n- key: a\n  value: 1\n- key: a\n  value: 2\n", ":4: the key a is in line 2 already"},
-		{"keys:\n- key: a\n  value: 1\n  value: 2\n", `:4: not YAML: the key "value" occurs twice`},
+		{"keys:\n- key: a\n  value: 1\n  value: 2\n", `:4: the key "value" occurs twice`},
 		{"keys: []\n---\nkeys: []\n", ":3: a second document: expected one"},
 		{"keys: [\xff]\n", ":1: not YAML: expected UTF-8"},
 		{"keys: [\n", ":1: not YAML: "},

@@ -47,10 +47,7 @@ func parseFile(ctx context.Context, text []byte) (specs []*spec, mistakes []mist
 	roots, err := yamltext.Parse(ctx, text)
 	if e, isYAML := errors.AsType[*yamltext.Error](err); isYAML {
 		for _, one := range append([]*yamltext.Error{e}, e.More...) {
-			m := mistake{line: one.Line, column: one.Column}
-			one.Line = 0
-			m.err = fmt.Errorf("not YAML: %w", one)
-			mistakes = append(mistakes, m)
+			mistakes = append(mistakes, mistake{line: one.Line, column: one.Column, err: one})
 		}
 		if roots == nil {
 			return nil, mistakes, nil

@@ -102,7 +102,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 	s.file = name
 	docs, err := yamltext.Parse(ctx, []byte(source))
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
-		return s, wrong(e.Line, "%s", e.Why)
+		return s, wrong(e.Line, "%v", e)
 	} else if err != nil {
 		return s, err
 	}
