@@ -301,11 +301,9 @@ func splitWords(line []byte) ([][]byte, error) {
 				continue
 			}
 			n, ok := 0, false
-			if word, n, ok = appendQuoted(word, line[i+1:], c); !ok {
-				return nil, protocolError("unbalanced quotes in request")
-			}
+			word, n, ok = appendQuoted(word, line[i+1:], c)
 			i += n + 1
-			if i < len(line) && !isSpace(line[i]) {
+			if !ok || i < len(line) && !isSpace(line[i]) {
 				return nil, protocolError("unbalanced quotes in request")
 			}
 		}
