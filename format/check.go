@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/fatih/color"
 )
 
 // The outcomes of a Check.
@@ -104,7 +102,7 @@ type CheckSummary struct {
 func (c CheckSummary) fields(o *objectWriter) { o.result("check_summary", c) }
 
 func (c CheckSummary) human(w *writer) {
-	count := func(n int, noun string, paint *color.Color) string {
+	count := func(n int, noun string, paint paint) string {
 		if n == 0 {
 			return Count(n, noun)
 		}

@@ -2,8 +2,6 @@ package format
 
 import (
 	"time"
-
-	"github.com/fatih/color"
 )
 
 // Event is an event of `watch`.
@@ -80,8 +78,8 @@ func (e Event) cells(s *style) []cell {
 	}
 }
 
-// paint returns the color for e.Op, or nil for no color.
-func (e Event) paint(s *style) *color.Color {
+// paint returns the color for e.Op, or none.
+func (e Event) paint(s *style) paint {
 	switch {
 	case e.isTrouble(), e.Op == "gap":
 		return s.warning
@@ -90,7 +88,7 @@ func (e Event) paint(s *style) *color.Color {
 	case e.Op == "delete":
 		return s.deleted
 	}
-	return nil
+	return paint{}
 }
 
 // content returns the last cell: the value or, if the event has none, a message.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/fatih/color"
 )
 
 // LockEvent is a line of `lock trace`: what happened to a lock, or to a key that the lock guards.
@@ -87,13 +85,13 @@ func whatText(what string) string {
 	return strings.ReplaceAll(what, "_", " ")
 }
 
-// paint returns the color for e.What, or nil for no color.
-func (e LockEvent) paint(s *style) *color.Color {
+// paint returns the color for e.What, or none.
+func (e LockEvent) paint(s *style) paint {
 	switch e.What {
 	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
 		return s.warning
 	}
-	return nil
+	return paint{}
 }
 
 func (e LockEvent) human(w *writer) {
