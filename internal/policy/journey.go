@@ -496,7 +496,7 @@ func (c *checker) some(a *actor, l lack, what, consequence string, step ...int) 
 		if n := len(listed) - 1; n > 0 {
 			who += fmt.Sprintf(" and %d more", n)
 		}
-		l.Severity, l.Message = Warning, "no rule allows "+what+" for "+whoever+who+consequence
+		l.Severity, l.Message = min(l.Severity, Warning), "no rule allows "+what+" for "+whoever+who+consequence
 	case len(others) > 0:
 		l.Severity, l.Message = Info, "no rule allows "+what+" for "+whoever+" as other clients, such as "+others[0]+consequence
 	default:

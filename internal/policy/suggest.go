@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -102,6 +103,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 			d.On = d.topic()
 			if strings.Contains(d.On, tokenStart) && !d.Written {
 				return nil, fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
+			}
+			if e := (&Entry{Methods: d.Method}).changed(d.On); e.never != "" {
+				return nil, fmt.Errorf("%s %q: no rule can name this topic: %s", d.Method, d.On, e.never)
 			}
 			s.deeds[d.Action] = true
 		}
@@ -243,8 +247,32 @@ func (s resource) list() string {
 	return "brokerResources"
 }
 
-// ResourceOf returns rules as the YAML of a BrokerAuthorization.
+// ResourceOf returns rules for what was seen as the YAML of a BrokerAuthorization. Comments silence the findings of
+// [Policy.Check] that are about how clients were seen to write names, or which they had.
 func ResourceOf(name string, rules []*Rule) string {
+	text := resourceOf(name, rules)
+	p, err := Parse("", []byte(text))
+	if err != nil {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for _, f := range p.Check(context.Background(), Warning) {
+		why := map[string]string{
+			idDialect: "its name is so", idBlank: "its name is so", idWatch: "it was not seen to watch", idLock: "it was not seen to read",
+			idClaimed: "the client had no login, and a client id proves nothing",
+		}[f.ID]
+		if line := &lines[f.Line-1]; why != "" && !strings.Contains(*line, f.ID) {
+			if before, after, found := strings.Cut(*line, "  # sscli:ignore "); found {
+				*line = before + "  # sscli:ignore " + f.ID + ", " + after
+			} else {
+				*line += "  # sscli:ignore " + f.ID + ": " + why
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func resourceOf(name string, rules []*Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: %sv1\nkind: %s\nmetadata:\n  name: %s\n  namespace: azure-iot-operations\nspec:\n  authorizationPolicies:\n    cache: Enabled\n", group, kindOf, yamltext.Quote(name))
 	if len(rules) == 0 {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -156,5 +157,52 @@ func TestSuggestRefuses(t *testing.T) {
 	rules, err := policy.Suggest([]policy.Deed{braces})
 	if err != nil || !parse(t, rules[0].Flow()).Decide(braces.Principal, braces.Action).Allowed {
 		t.Errorf("the client id as a principal: %v, %v", rules, err)
+	}
+}
+
+// TestSuggestPassesCheck: what Suggest and Generalise write for clients that log in has no finding above info.
+func TestSuggestPassesCheck(t *testing.T) {
+	for seed := range uint64(200) {
+		w := world{rand.New(rand.NewPCG(seed, 6))}
+		var log []policy.Deed
+		do := func(who policy.Principal, journey string, key string) {
+			all, _ := policy.Journey(journey, pick(w, policy.Clients...), who.ClientID, key)
+			for _, a := range all {
+				log = append(log, policy.Deed{Principal: who, Action: a})
+			}
+		}
+		for i := range 1 + w.IntN(4) {
+			user := pick(w, "ann", "bob", "system:serviceaccount:apps:reader", "line 1", "hmi")
+			for range 1 + w.IntN(4) {
+				who := policy.Principal{Username: pick(w, user, user, user, ""), ClientID: strings.ReplaceAll(user, " ", "-") + pick(w, "", "-1", "-2", "-app-3", "-x4")}
+				for range 1 + w.IntN(3) {
+					key := pick(w, "k", "colors/red", "colors/blue", "colors/green", "sp/*", "recipe[current]", "a{b}", "\xff\x00", "locks/a", "50%", "line1.temp", "a.*", "^x$", "c#", "x/+/y", "ключ", " padded ", "n[0-9]")
+					do(who, pick(w, "get", "set", "del", "vdel", "watch", "lock"), key)
+				}
+				if w.IntN(2) == 0 {
+					topic := pick(w, "news/today", "devices/"+who.ClientID+"/state", "a/b?c", fmt.Sprint("line/", i, "/x"), "x y", "what*ever", "a/{b}/c")
+					log = append(log, policy.Deed{Principal: who, Action: policy.Action{Method: policy.Publish, On: topic}}, policy.Deed{Principal: who, Action: policy.Action{Method: policy.Connect}})
+				}
+			}
+		}
+		for _, general := range []bool{false, true} {
+			rules, err := policy.Suggest(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if general {
+				policy.Generalise(log, rules)
+			}
+			text := policy.ResourceOf("a", rules)
+			p := parse(t, text)
+			for _, f := range p.Check(t.Context(), policy.Warning) {
+				t.Errorf("%d, generalised %t: %s %s; %s\n%s", seed, general, f.ID, f.Message, f.Hint, strings.Split(text, "\n")[f.Line-1])
+			}
+			for _, d := range log {
+				if got := p.Decide(d.Principal, d.Action); !got.Allowed {
+					t.Errorf("%d: %+v is denied: %+v", seed, d, got)
+				}
+			}
+		}
 	}
 }

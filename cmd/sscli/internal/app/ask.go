@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -43,7 +44,7 @@ func (a *App) ruleToAskFor(kind string, err error) string {
 		case "": // who holds a lock reads it, too
 			deed.Method = policy.Read | policy.Write
 		}
-	} else if kind == "connect_denied" && !s.Embedded && deed.Username != "" { // a token may be wrong as well
+	} else if kind == "connect_denied" && !s.Embedded && (deed.Username != "" || s.TLS && s.CertFile != "" || s.ClusterAccount() != "" || s.SATFile != "" && tokenAge(s.SATFile, time.Now()) != "") {
 		deed.Method = policy.Connect
 	}
 	if deed.On == "" && deed.Method != policy.Connect {
@@ -75,6 +76,9 @@ func (a *App) ruleToAskFor(kind string, err error) string {
 	if d := read.Decide(deed.Principal, deed.Action); !d.Allowed || d.Entry.Methods&deed.Method != deed.Method {
 		return ""
 	}
+	if s.SATFile != "" || s.ClusterAccount() != "" {
+		text += " # the service account has the annotation aio-broker-auth/NAME: VALUE"
+	}
 	return text
 }
 
@@ -103,7 +107,7 @@ func (a *App) principal() policy.Principal {
 			return policy.Principal{Username: c.Subject.CommonName}
 		}
 	}
-	if s.ClientID != "" {
+	if s.ClientID != "" && s.SATFile == "" && s.ClusterAccount() == "" {
 		return policy.Principal{ClientID: s.ClientID}
 	}
 	return policy.Principal{Attributes: map[string]string{"NAME": "VALUE"}}
