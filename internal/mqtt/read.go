@@ -173,7 +173,7 @@ func (c *Conn) acknowledge(id uint16) error {
 	c.out = appendPuback(c.out, id)
 	c.acksHeld++
 	if c.o.Tap != nil {
-		c.o.Tap(Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: len(c.out) - before, Detail: reasonDetail("PUBACK", 0, nil)})
+		c.o.Tap(Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: len(c.out) - before, Codes: []byte{0}, Detail: reasonDetail("PUBACK", 0, nil)})
 	}
 	return nil
 }
