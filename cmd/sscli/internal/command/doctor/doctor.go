@@ -6,8 +6,7 @@
 //   - configuration.go: the settings, and where they come from;
 //   - with --via, cluster.go: kubectl, the cluster, the service, the forward, the CA, the token;
 //   - connect.go: name lookup and TCP, or the proxy; TLS, WebSocket, CONNECT,
-//     SUBSCRIBE;
-//   - store.go: a read, and the round trip;
+//     SUBSCRIBE; a read, and the round trip;
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
