@@ -75,6 +75,54 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// A joinedLine is a Line that counts how many have tried to lock it.
+type joinedLine struct {
+	sync.Mutex
+	joined sync.WaitGroup
+}
+
+func (l *joinedLine) Lock() {
+	l.joined.Done()
+	l.Mutex.Lock()
+}
+
+// TestCrowdInLine: clients whose commands need what others have locked wait in the line, not for the lock, where a change of
+// a key would wait behind them.
+func TestCrowdInLine(t *testing.T) {
+	t.Parallel()
+	commands := []string{"PUBLISH a b", "SPUBLISH a b", "CLIENT LIST", "CLIENT KILL ID 99"}
+	line := new(joinedLine)
+	s, err := New(Options{Line: line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	line.joined.Add(len(commands))
+	var clients []net.Conn
+	for range commands {
+		client, server := net.Pipe()
+		s.connect(server)
+		clients = append(clients, client)
+		if _, err := io.WriteString(client, "PING\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(client, make([]byte, len("+PONG\r\n"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	for i, command := range commands {
+		go func() { _, _ = io.WriteString(clients[i], command+"\r\n") }()
+	}
+	line.joined.Wait()
+	s.mu.Unlock()
+	for i, client := range clients {
+		if n, err := client.Read(make([]byte, 1)); n != 1 {
+			t.Errorf("%s: %v", commands[i], err)
+		}
+	}
+}
+
 // A stuckConn is a connection whose Close blocks until release is closed, like Close of a TLS connection
 // whose peer does not read.
 type stuckConn struct {

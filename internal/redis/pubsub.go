@@ -347,28 +347,25 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 	return err
 }
 
-// lockForMessage locks Server.mu for a message on a channel. If the message is much work, it first waits for the
-// connection's turn in the line, because a change of a key waits for Server.mu with the Local locked.
-func (c *conn) lockForMessage(channel []byte) {
-	c.s.mu.Lock()
-	if c.s.isLong(channel) {
-		c.s.mu.Unlock()
-		c.standInLine()
-		c.s.mu.Lock()
-	}
-}
-
 // manyClients is the number of connections at which a command that looks at all of them counts as much work.
 const manyClients = 16
 
-// lockForClients locks Server.mu for a command that looks at all connections, as lockForMessage does.
-func (c *conn) lockForClients() {
-	c.s.mu.Lock()
-	if len(c.s.conns) > manyClients {
+// lockInTurn locks Server.mu for a command. If the command is long, or others have locked Server.mu, it first waits for the
+// connection's turn in the line: a change of a key waits for Server.mu with the Local locked, and so would all others
+// behind a crowd. long is called with Server.mu locked.
+func (c *conn) lockInTurn(long func() bool) {
+	if c.s.mu.TryLock() {
+		if !long() {
+			return
+		}
 		c.s.mu.Unlock()
-		c.standInLine()
-		c.s.mu.Lock()
 	}
+	c.standInLine()
+	c.s.mu.Lock()
+}
+
+func (c *conn) lockForClients() {
+	c.lockInTurn(func() bool { return len(c.s.conns) > manyClients })
 }
 
 // prepareMessage makes the long arguments of a PUBLISH valid for as long as subscribers have not read them.
@@ -394,7 +391,7 @@ func runPublish(c *conn, args [][]byte) error {
 	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
-	c.lockForMessage(args[1])
+	c.lockInTurn(func() bool { return c.s.isLong(args[1]) })
 	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
@@ -404,7 +401,7 @@ func runSPublish(c *conn, args [][]byte) error {
 	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
-	c.lockForMessage(args[1])
+	c.lockInTurn(func() bool { return c.s.isLong(args[1]) })
 	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers.M[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)

@@ -35,6 +35,9 @@ func (c *conn) lookFor(p *pattern, key []byte) error {
 // lookAtClients counts the connections that a command of a transaction is about to look at, see look.
 func (c *conn) lookAtClients() error {
 	const each = 10 // to describe a client takes some 5 µs
+	if !c.executing {
+		return nil
+	}
 	c.s.mu.Lock()
 	n := len(c.s.conns)
 	c.s.mu.Unlock()
@@ -44,7 +47,7 @@ func (c *conn) lookAtClients() error {
 // lookAtPatterns counts the work of a command in a transaction that begins or ends subscriptions to patterns, see
 // look: the more patterns all clients have, the longer it takes. For other subscriptions it does nothing.
 func (c *conn) lookAtPatterns(k kind, names int) error {
-	if k != ofPatterns {
+	if k != ofPatterns || !c.executing {
 		return nil
 	}
 	c.s.mu.Lock()
