@@ -1,6 +1,11 @@
 package format
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // Fault is an error message for standard error.
 type Fault struct {
@@ -22,7 +27,69 @@ func (f Fault) fields(o *objectWriter) {
 
 func (f Fault) human(w *writer) {
 	w.print(w.fail.Sprint("sscli:"), " ")
-	w.message(f.Line, f.Message, f.Hint)
+	message, hint := f.fit()
+	w.message(f.Line, message, hint)
+}
+
+// fit returns the message and the hint in at most three lines of 80 columns. From longer ones it leaves out details of
+// the message, from the end, until a step of the hint fits, and the steps that do not fit. It always keeps the
+// first detail and one step. The json output has both whole.
+func (f Fault) fit() (message, hint string) {
+	const columns, lines = 80, 3
+	before := "sscli: "
+	if f.Line > 0 {
+		before += fmt.Sprintf("line %d: ", f.Line)
+	}
+	rows := func(text string) int { return (Columns(printable(text)) + columns - 1) / columns }
+	fits := func(message, hint string) bool {
+		return hint == "" && rows(before+message) <= lines || rows(before+message)+rows("  try: "+hint) <= lines
+	}
+	if fits(f.Message, f.Hint) {
+		return f.Message, f.Hint
+	}
+	details, steps := phrases(f.Message), phrases(f.Hint)
+	for n := len(details); n > 0; n-- {
+		var kept []string
+		message = strings.Join(details[:n], "; ")
+		for _, step := range steps {
+			if fits(message, strings.Join(append(slices.Clone(kept), step), "; ")) {
+				kept = append(kept, step)
+			}
+		}
+		hint = strings.Join(kept, "; ")
+		if f.Outcome == "" && f.Line == 0 && !strings.Contains(hint, "sscli ") { // the command may be repeated, and none leads on
+			if more := strings.Join(append(kept, "more: -o json"), "; "); fits(message, more) {
+				hint = more
+			}
+		}
+		if len(kept) > 0 || len(steps) == 0 && fits(message, hint) {
+			return message, hint
+		}
+	}
+	return strings.Join(details[:min(1, len(details))], "; "), strings.Join(steps[:min(1, len(steps))], "; ")
+}
+
+// phrases splits a message or a hint at each semicolon outside of quotes.
+func phrases(text string) (parts []string) {
+	var quote byte // 0 = outside
+	from := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '"', c == '\'' && (i == 0 || strings.IndexByte(" ='", text[i-1]) >= 0): // no apostrophe
+			quote = c
+		case c == ';' && strings.HasPrefix(text[i:], "; "):
+			parts, from = append(parts, text[from:i]), i+2
+		}
+	}
+	if from < len(text) {
+		parts = append(parts, text[from:])
+	}
+	return parts
 }
 
 // message writes a message. The line number of a batch precedes it unless line is 0, and the hint

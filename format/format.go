@@ -84,6 +84,9 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	o.Color = o.Color && (o.Output == "human" || o.Output == "wide")
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, text: writer{style: newStyle(o)}}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
+		if strings.HasPrefix(source, "@") && !strings.Contains(source, "{{") {
+			return nil, fmt.Errorf("output %s: expected the template itself and no file, as in -o template=\"$(cat %s)\"", Quote(o.Output), ShWord(source[1:]))
+		}
 		t, err := parseTemplate(source)
 		if err != nil {
 			return nil, &templateError{err}
@@ -142,6 +145,9 @@ func (p *Printer) Flush() error {
 	n, err := p.w.Write(out)
 	if err == nil && n < len(out) {
 		err = io.ErrShortWrite
+	}
+	if err != nil {
+		p.text.out = nil // a writer that gave up may still read out
 	}
 	return err
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func runHot(b *testing.B, stdin io.Reader, address, args string) {
 	}
 	defer stderr.Close()
 	before := cpuTime(b)
-	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: stdin, Stdout: &terminal.Output{File: stdout, Ended: b.Context()}, Stderr: &terminal.Output{File: stderr}, Env: func(string) (string, bool) { return "", false }}
 	err = runLine(b.Context(), a, "sscli", append(strings.Fields(args), "-u", "mqtt://"+address))
 	if code := a.Report(err); code != 0 {
 		text, _ := os.ReadFile(stderr.Name())

@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -57,9 +58,9 @@ func run(name string, args []string) int {
 }
 
 func runApp(a *app.App, name string, args []string) int {
-	a.UseStandardStreams()
 	var ctx context.Context
 	ctx, a.Signals = signals.Notify(context.Background())
+	a.UseStandardStreams(ctx)
 	err := runLine(ctx, a, name, args)
 	code := a.Report(err)
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok && a.Settings.Output != app.Plugin {
@@ -70,7 +71,8 @@ func runApp(a *app.App, name string, args []string) int {
 
 func newApp() *app.App {
 	return &app.App{Commands: table(), Topics: help.Topics,
-		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate},
+		Stdin: os.Stdin, Stdout: &terminal.Output{File: os.Stdout}, Stderr: &terminal.Output{File: os.Stderr}, Env: os.LookupEnv}
 }
 
 // runLine runs a command line. name is argv[0], which selects the command line of sscli, of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -76,7 +77,7 @@ func TestCodeIsTheExitCode(t *testing.T) {
 		env := func(name string) (string, bool) {
 			return map[string]string{"SSCLI_OUTER_LOCKS": "heldb"}[name], name == "SSCLI_OUTER_LOCKS"
 		}
-		a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(tt.input), Stdout: null, Stderr: stderr, Env: env}
+		a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(tt.input), Stdout: &terminal.Output{File: null}, Stderr: &terminal.Output{File: stderr}, Env: env}
 		code := a.Report(runLine(t.Context(), a, "sscli", append([]string{"-o", "json", "--url=" + store.URL()}, strings.Fields(tt.args)...)))
 		_, _ = stderr.Close(), null.Close()
 		text, err := os.ReadFile(stderr.Name())

@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -196,7 +197,7 @@ func runQuietlyWith(t *testing.T, input string, args []string) (code int, printe
 		}
 		return f
 	}
-	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(input), Stdout: open("stdout"), Stderr: open("stderr"), Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(input), Stdout: &terminal.Output{File: open("stdout")}, Stderr: &terminal.Output{File: open("stderr")}, Env: func(string) (string, bool) { return "", false }}
 	code = a.Report(runLine(t.Context(), a, "sscli", args))
 	name := a.Stdout.Name()
 	a.Stdout.Close()
@@ -384,7 +385,7 @@ func TestInterruptedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(""), Stdout: stderr, Stderr: stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &app.App{Commands: table(), Topics: help.Topics, Stdin: strings.NewReader(""), Stdout: &terminal.Output{File: stderr}, Stderr: &terminal.Output{File: stderr}, Env: func(string) (string, bool) { return "", false }}
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- runLine(ctx, a, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()

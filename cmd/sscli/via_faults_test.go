@@ -164,7 +164,7 @@ func TestViaServerGone(t *testing.T) {
 	case 3:
 		c.wants(stderr, "line 2", "kubectl cluster-info", "1 applied")
 	case 11:
-		c.wants(stderr, "line 2", "whether the write was applied is unknown", "1 applied", "1 unknown")
+		c.wants(stderr, "line 2", "unknown if it was applied", "1 applied", "1 unknown")
 	default:
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}

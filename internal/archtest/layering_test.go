@@ -138,7 +138,7 @@ command/lock         internal/files internal/wire client format signals process 
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
-command/serve        internal/httpport internal/files internal/mqtt internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
+command/serve        internal/httpport internal/mqtt internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
 command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault usage suggest app accounts complete exchange dataset command/ping
@@ -151,7 +151,7 @@ command/self         format fault help usage app cmdline
 command/policycmd    internal/files internal/wire internal/yamltext internal/policy internal/mqtt internal/observe format repl config fault app
 command/dataset      internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
 
-cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
+cmd/sscli            format signals process terminal help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -51,7 +51,8 @@ func (e *ReasonError) Error() string {
 	if e.Topic != "" {
 		fmt.Fprintf(&b, " for %q", e.Topic)
 	}
-	if e.Text != "" {
+	letters := strings.NewReplacer(" ", "")
+	if e.Text != "" && !strings.EqualFold(letters.Replace(e.Text), letters.Replace(ReasonName(e.Packet, e.Code))) {
 		fmt.Fprintf(&b, " (%q)", e.Text)
 	}
 	if e.Reference != "" {

@@ -60,7 +60,7 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 	if err := check(text); err != nil {
 		return nil, err
 	}
-	text = accepted(text)
+	text, slashes := escapedSlashes(accepted(text))
 	var mistakes []*Error
 	for in := yaml.NewDecoder(&reader{ctx, bytes.NewReader(text)}); ; {
 		var document Node
@@ -79,6 +79,9 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 				return nil, context.Cause(ctx)
 			}
 			return nil, e
+		}
+		if slashes {
+			restoreSlashes(&document)
 		}
 		root := resolve(document.Content[0])
 		c := checker{sizes: make(map[*Node]int), room: maxGrowth*len(text) + 1<<20}
@@ -117,7 +120,40 @@ func escape(text []byte) []byte {
 	return out
 }
 
-// fromJSON writes what JSON may write and the library refuses, as the library reads it: \/, surrogate
+// escapedSlashes writes the escape \/ of YAML 1.2, which the library refuses, in another way. ok is false if there is none, or
+// if it could not be told from text without escapes.
+func escapedSlashes(text []byte) (escaped []byte, ok bool) {
+	if !bytes.Contains(text, []byte(`\/`)) || bytes.Contains(text, []byte(slash)) {
+		return text, false
+	}
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && i+1 < len(text) && text[i+1] == '/':
+			escaped = append(escaped, slash...)
+			i++
+		case text[i] == '\\' && i+1 < len(text) && text[i+1] == '\\':
+			escaped = append(escaped, text[i], text[i+1])
+			i++
+		default:
+			escaped = append(escaped, text[i])
+		}
+	}
+	return escaped, true
+}
+
+const slash = `\x2f`
+
+// restoreSlashes undoes escapedSlashes in the scalars that have no escapes.
+func restoreSlashes(n *Node) {
+	if n.Kind == yaml.ScalarNode && n.Style&yaml.DoubleQuotedStyle == 0 {
+		n.Value = strings.ReplaceAll(n.Value, slash, `\/`)
+	}
+	for _, below := range n.Content {
+		restoreSlashes(below)
+	}
+}
+
+// fromJSON writes what JSON may write and the library refuses, as the library reads it: surrogate
 // pairs, and characters without an escape. It returns a text that is not JSON as it is.
 func fromJSON(text []byte) []byte {
 	if !json.Valid(text) || !utf8.Valid(text) {
@@ -142,11 +178,8 @@ func fromJSON(text []byte) []byte {
 			i += 11
 			continue
 		}
-		if text[i+1] != '/' {
-			out = append(out, '\\')
-		}
+		out = append(out, text[i], text[i+1])
 		i++
-		out = append(out, text[i])
 	}
 	return out
 }
@@ -157,7 +190,7 @@ func check(text []byte) error {
 	for i, r := range string(text) {
 		switch {
 		case r == utf8.RuneError && !bytes.HasPrefix(text[i:], []byte("\ufffd")):
-			return &Error{Line: lineAfter(text[:i]), Why: "expected UTF-8"}
+			return &Error{Line: lineAfter(text[:i]), Why: "expected UTF-8; iconv -f WINDOWS-1252 -t UTF-8 converts what Windows writes"}
 		case r == bom && i == 0:
 		case mustEscape(r):
 			return &Error{Line: lineAfter(text[:i]), Why: fmt.Sprintf(`the character %U: write it in double quotes, as \u%04x`, r, r)}

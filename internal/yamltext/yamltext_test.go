@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		{"a: *b", "line 1: unknown anchor"},
 		{"a: &a\n  b: *a", "line 2: an alias of a value in itself"},
 		{"a: {<<: [x]}", `line 1: the key "<<" expected a mapping, or a list of mappings`},
-		{"a: 1\nb: \xff", "line 2: expected UTF-8"},
+		{"a: 1\nb: \xff", "line 2: expected UTF-8; iconv -f WINDOWS-1252 -t UTF-8 converts what Windows writes"},
 		{"a: \u2028", `line 1: the character U+2028: write it in double quotes, as \u2028`},
 		{"a: \x00", `line 1: the character U+0000: write it in double quotes, as \u0000`},
 		{"!!binary aGk=: 1", "line 1: a key is not text"},

@@ -4,10 +4,13 @@ import (
 	"crypto/tls"
 	"fmt"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Port holds the values of the flags --tls-cert, --tls-key and --tls-client-ca: PEM files for TLS on a port.
@@ -33,6 +36,13 @@ func (p Port) TLS(warn func(message, hint string)) (*tls.Config, error) {
 		return nil, fault.Usagef("--tls-client-ca: %w", err)
 	}
 	return c, nil
+}
+
+// WarnExposed warns of a file with secrets that users other than its owner may read or write.
+func WarnExposed(a *app.App, flag, file string) {
+	if may := files.Exposed(file); may != "" {
+		a.Warn(fmt.Sprintf("%s %s: other users can %s this file", flag, format.Path(file), may), a.Hint(suggest.Run("chmod", "600", file)))
+	}
 }
 
 // Exposed returns the usage error for an address that other machines reach and that requires no login. what says

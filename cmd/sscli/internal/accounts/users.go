@@ -65,7 +65,7 @@ func checkPassword(password string) error {
 	if _, err := bcrypt.Cost([]byte(password)); err == nil || strings.HasPrefix(password, plain) {
 		return nil
 	}
-	const expected = "expected a line as htpasswd -nbB NAME PASSWORD prints it"
+	const expected = "expected a line of htpasswd -nbB NAME PASSWORD"
 	if isHash(password) {
 		return errors.New("a bcrypt hash that is damaged: " + expected)
 	}
@@ -76,7 +76,7 @@ func checkPassword(password string) error {
 	case len(name) == len(password): // the whole hash, which must not be printed
 		name = name[:1]
 	}
-	return fmt.Errorf("a hash that begins with %.32s is not known: %s, or %s before plain text that looks so", name, expected, plain)
+	return fmt.Errorf("a hash that begins with %.32s is not known: %s, or %s before plain text", name, expected, plain)
 }
 
 // Check reports whether the user exists and has this password. If any password is hashed, every call

@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{
 		"ann":            "line 1: expected NAME:PASSWORD",
 		"a:b\n:password": "line 2: expected NAME:PASSWORD",
-		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: expected a line as htpasswd -nbB NAME PASSWORD prints it",
+		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: expected a line of htpasswd -nbB NAME PASSWORD",
 		"a:1\nb:2\na:1":  `line 3: user "a" is on an earlier line too: expected one line for each user`,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -102,7 +102,7 @@ func TestOtherHashes(t *testing.T) {
 		if err := os.WriteFile(name, []byte("ann:"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		want := ": line 1: a hash that begins with " + kind + " is not known: expected a line as htpasswd -nbB NAME PASSWORD prints it, or {PLAIN} before plain text that looks so"
+		want := ": line 1: a hash that begins with " + kind + " is not known: expected a line of htpasswd -nbB NAME PASSWORD, or {PLAIN} before plain text"
 		if _, err := accounts.ReadUsers(name); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

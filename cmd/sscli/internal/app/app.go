@@ -70,7 +70,7 @@ type App struct {
 	Build    format.Build            // set by the linker; empty = a plain build
 
 	Stdin          io.Reader
-	Stdout, Stderr *os.File
+	Stdout, Stderr *terminal.Output
 	Env            func(string) (string, bool) // like os.LookupEnv
 	Signals        *signals.Signals            // nil = no signals are caught
 
@@ -189,8 +189,8 @@ func (a *App) warnOverride(o config.Override) {
 		value, _ := a.Env(name)
 		about += "\n" + value
 	}
-	terminal := a.stream(a.Stdout).IsTerminal() && a.stream(a.Stderr).IsTerminal()
-	if a.Settings.Verbose > 0 || terminal && !a.Settings.Quiet && !config.AlreadyWarned(a.Env, about, time.Now()) {
+	onTerminal := a.stream(a.Stdout).IsTerminal() && a.stream(a.Stderr).IsTerminal()
+	if a.Settings.Verbose > 0 || onTerminal && !a.Settings.Quiet && !config.AlreadyWarned(a.Env, about, time.Now()) {
 		a.Warn(warning, "")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -34,7 +35,7 @@ func TestPasswordRotates(t *testing.T) {
 	if err := fs.Parse([]string{"-u", store.URL(), "--username", "ann", "--password-file", file, "-t", "1m"}); err != nil {
 		t.Fatal(err)
 	}
-	a := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &App{Stdin: os.Stdin, Stdout: &terminal.Output{File: os.Stdout}, Stderr: &terminal.Output{File: os.Stderr}, Env: func(string) (string, bool) { return "", false }}
 	if err := a.ConfigureConnection(t.Context(), fs); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestAskPassKept(t *testing.T) {
 	if err := fs.Parse([]string{"-u", "mqtt://127.0.0.1:1", "--username", "ann", "--askpass"}); err != nil {
 		t.Fatal(err)
 	}
-	a := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
+	a := &App{Stdin: os.Stdin, Stdout: &terminal.Output{File: os.Stdout}, Stderr: &terminal.Output{File: os.Stderr}, Env: func(string) (string, bool) { return "", false }}
 	a.password = []byte("secret")
 	for range 2 {
 		if err := a.ConfigureConnection(t.Context(), fs); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 func TestLogger(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLogger(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		a := &app.App{Stdout: f, Stderr: f, Env: func(string) (string, bool) { return "", false }}
+		a := &app.App{Stdout: &terminal.Output{File: f}, Stderr: &terminal.Output{File: f}, Env: func(string) (string, bool) { return "", false }}
 		a.Settings.Quiet, a.Settings.Verbose = c.quiet, c.verbose
 		if err := a.SetOutput("raw"); err != nil {
 			t.Fatal(err)

@@ -145,7 +145,7 @@ func sentCertificate(s config.Settings) string {
 // loginHint returns the hint for a refused login. It omits flags that cannot be combined with the
 // settings.
 func loginHint(s config.Settings, canAsk bool) suggest.Hint {
-	certificate := ", or `--cert-file with --key-file`"
+	certificate := "; or `--cert-file with --key-file`"
 	if !s.TLS || s.CertFile != "" {
 		certificate = ""
 	}
@@ -157,16 +157,15 @@ func loginHint(s config.Settings, canAsk bool) suggest.Hint {
 	if s.TLS && s.CertFile != "" {
 		anonymous = "or no user name, if the certificate is the login"
 	}
-	const requires = ", as the broker's port requires"
 	switch {
 	case s.SATFile != "":
-		return suggest.Try("write a token that the broker accepts to `FILE`, with the broker's audience: kubectl create token prints one").Fill(suggest.File, s.SATFile)
+		return suggest.Try("write a token that the broker accepts to `FILE`; kubectl create token prints one, with the broker's audience").Fill(suggest.File, s.SATFile)
 	case s.ClusterAccount() != "":
 		return suggest.Try("the broker must accept tokens of the cluster for the audience " + via.Audience + "; `--via-service-account` with another account, or `--sat-file` with a token for another audience")
 	case s.Username != "" && s.PasswordFile == "" && !s.AskPass:
 		return append(suggest.Try("`"+password+" with the password of ").Then(format.Brief(s.Username)), suggest.Try(anonymous)...)
 	case s.Username != "":
-		return append(suggest.Try("check the user name and the password; or in place of both `--sat-file`"+certificate+requires), suggest.Try(anonymous)...)
+		return append(suggest.Try("check the user name and the password; or in place of both `--sat-file`"+certificate), suggest.Try(anonymous)...)
 	}
-	return suggest.Try("`--username with " + password + ", or `--sat-file`" + certificate + requires)
+	return suggest.Try("`--username with " + password + "; or `--sat-file`" + certificate)
 }

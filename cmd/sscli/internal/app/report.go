@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,16 +10,17 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
-// UseStandardStreams makes the App use the standard streams of the process.
-func (a *App) UseStandardStreams() {
+// UseStandardStreams makes the App use the standard streams of the process. ctx is the context of
+// [signals.Notify].
+func (a *App) UseStandardStreams(ctx context.Context) {
 	a.Stdin = os.Stdin
-	a.Stdout, a.Stderr = terminal.Standard()
+	stdout, stderr := terminal.Standard()
+	a.Stdout, a.Stderr = &terminal.Output{File: stdout, Ended: ctx}, &terminal.Output{File: stderr, Ended: ctx}
 	if terminal.InputClosed() {
 		a.Stdin = closedInput{}
 	}
@@ -46,8 +48,8 @@ func (a *App) SetOutput(form string) error {
 	return err
 }
 
-func (a *App) stream(f *os.File) terminal.Stream {
-	return terminal.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
+func (a *App) stream(o *terminal.Output) terminal.Stream {
+	return terminal.Stream{File: o.File, Color: a.Settings.Color, Env: a.Env}
 }
 
 // Diagnostics returns a printer that prints to standard error in the given form.
@@ -71,9 +73,6 @@ func (a *App) Report(err error) int {
 	}()
 	if err == nil {
 		return 0
-	}
-	if fault.IsA[*signals.Interrupted](err) && a.Faults != nil {
-		_ = a.NeverWait() // a reader that stalls must not keep the process from ending
 	}
 	if a.Settings.Output == Plugin {
 		return a.reportUnknown(err)
@@ -157,7 +156,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	}
 	f, hint := fault.Of(describeLogin(err, a.Settings, a.CanAsk()))
 	if rule := a.ruleToAskFor(f.Kind, err); rule != "" {
-		hint = append(hint, suggest.Say("the rule to ask for: "+rule)...)
+		hint = append(suggest.Say("the rule to ask for: "+rule), hint...)
 	}
 	f.Line, f.Hint = a.Line, a.Hint(hint)
 	return f, false

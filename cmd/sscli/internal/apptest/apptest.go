@@ -14,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -33,7 +34,7 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 	a := NewApp(commands, env, open("stdout"), open("stderr"))
 	code = a.Report(cmdline.Run(t.Context(), a, args))
 	var texts [2]string
-	for i, f := range []*os.File{a.Stdout, a.Stderr} {
+	for i, f := range []*terminal.Output{a.Stdout, a.Stderr} {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 // NewApp returns an App like the one that [Run] uses, with empty standard input and no help topics.
 func NewApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
 	return &app.App{Commands: commands, Topics: func() []*cobra.Command { return nil },
-		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
+		Stdin: strings.NewReader(""), Stdout: &terminal.Output{File: stdout}, Stderr: &terminal.Output{File: stderr},
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 }
 

@@ -167,7 +167,7 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 		}
 		root.AddCommand(a.Topics()...)
 	}
-	help.Install(root, a.Stdout)
+	help.Install(root, a.Stdout.File)
 	addHelpCommand(a, root)
 	Prepare(root)
 }

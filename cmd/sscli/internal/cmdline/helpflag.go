@@ -77,7 +77,7 @@ func addHelpCommand(a *app.App, root *cobra.Command) {
 		if about == root && len(rest) == 1 {
 			group = rest[0]
 		}
-		if list := help.List(root, group, help.Columns(a.Stdout)); group != "" && list != "" || *all && len(args) == 0 {
+		if list := help.List(root, group, help.Columns(a.Stdout.File)); group != "" && list != "" || *all && len(args) == 0 {
 			return a.Print(strings.TrimPrefix(list, "\n"))
 		}
 		if len(rest) == 0 {

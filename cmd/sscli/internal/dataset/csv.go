@@ -82,7 +82,8 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	case strings.EqualFold(filepath.Ext(o.Name), ".tsv"):
 		c.Comma = '\t'
 	}
-	if err := c.header(o); err != nil {
+	first, _ := in.Peek(1)
+	if err := c.header(o, string(first) == `"`); err != nil {
 		yield(Record{}, err)
 		return
 	}
@@ -137,8 +138,9 @@ func (c *csvReader) separator(row []string, given bool) (ok bool) {
 	return true
 }
 
-// header reads and checks the names of the columns, and determines the type of each column.
-func (c *csvReader) header(o Options) error {
+// header reads and checks the names of the columns, and determines the type of each column. quoted is whether the
+// source begins with a quote.
+func (c *csvReader) header(o Options, quoted bool) error {
 	types := o.Types
 	row, err := c.Read()
 	if err == nil && c.separator(row, o.Comma != 0) {
@@ -158,7 +160,7 @@ func (c *csvReader) header(o Options) error {
 		case first >= 0:
 			return c.errorAt(i, fmt.Errorf("columns %d and %d of the header have the same name %.64q", first+1, i+1, name))
 		case !utf8.ValidString(name):
-			return c.errorAt(i, errors.New("not UTF-8"))
+			return c.errorAt(i, cellNotUTF8(name))
 		}
 		c.columns = append(c.columns, strings.Clone(name))
 		c.names = append(c.names, append(quote(name), ':'))
@@ -172,7 +174,7 @@ func (c *csvReader) header(o Options) error {
 			return c.errorAt(0, fmt.Errorf("no column %.64q, which has a type: the columns are %.200s", name, strings.Join(c.columns, ", ")))
 		}
 	}
-	if other := c.otherComma(); other != "" {
+	if other := c.otherComma(); other != "" && !quoted && o.Comma == 0 {
 		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: expected cells between commas", c.columns[0]))
 		wrong.hint, wrong.Separator = suggest.Run("--separator", other), other
 		return wrong
@@ -217,7 +219,7 @@ func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte,
 
 func (t ColumnType) value(cell string) ([]byte, error) {
 	if !utf8.ValidString(cell) {
-		return nil, errors.New("not UTF-8")
+		return nil, cellNotUTF8(cell)
 	}
 	switch {
 	case t == String:
@@ -236,6 +238,11 @@ func (t ColumnType) value(cell string) ([]byte, error) {
 		return out.Bytes(), nil
 	}
 	return nil, fmt.Errorf("%.64q is not a %s", cell, t)
+}
+
+func cellNotUTF8(cell string) error {
+	i, _ := invalidUTF8([]byte(cell))
+	return notUTF8(cell[i])
 }
 
 // isNumber reports whether a cell, which must not be empty, is a JSON number.
@@ -279,7 +286,11 @@ func (c *csvReader) reworded(err error) error {
 // cell, and an object or array is written as JSON.
 func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) error {
 	out := csv.NewWriter(w)
-	if len(columns) > 0 {
+	if len(columns) == 1 && strings.ContainsAny(columns[0], ";\t") { // without quotes, it would be taken for several columns
+		if _, err := io.WriteString(w, `"`+strings.ReplaceAll(columns[0], `"`, `""`)+"\"\n"); err != nil {
+			return err
+		}
+	} else if len(columns) > 0 {
 		_ = out.Write(columns) // out.Error returns the error
 	}
 	row, index := make([]string, len(columns)), make(map[string]int, len(columns))

@@ -54,7 +54,7 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 		return nil, errorIn(0, errors.New("the value begins with a byte order mark: expected a record"))
 	}
 	if i, ok := invalidUTF8(text); ok {
-		return nil, errorIn(i, errors.New("not UTF-8"))
+		return nil, errorIn(i, notUTF8(text[i]))
 	}
 	compact, err := jsontext.AppendFormat(compact, text, lenient()...)
 	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -95,7 +95,7 @@ func lineError(text []byte, bad *jsontext.SyntacticError) *Error {
 func notJSON(err error) error {
 	switch text := err.Error(); {
 	case text == "invalid UTF-8":
-		return errors.New("not UTF-8")
+		return errNotUTF8
 	case strings.HasPrefix(text, "invalid surrogate pair"):
 		return errors.New("half of a surrogate pair, which is no character")
 	}
@@ -116,6 +116,16 @@ func notObject(c byte) error {
 		kind = "null"
 	}
 	return fmt.Errorf("expected a record, an object such as {\"id\":1}, and found %s", kind)
+}
+
+var errNotUTF8 = errors.New("not UTF-8")
+
+// notUTF8 returns the error for a text with this byte, which most often is Windows-1252: spreadsheets write it.
+func notUTF8(c byte) error {
+	if c < 0xa0 {
+		return fmt.Errorf("%w: the byte %#x, as Windows-1252 has it", errNotUTF8, c)
+	}
+	return fmt.Errorf("%w: the byte %#x, which is \"%c\" in Windows-1252", errNotUTF8, c, c)
 }
 
 // invalidUTF8 returns the offset of the first byte that is not valid UTF-8. found is false if there is

@@ -103,6 +103,10 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 				err = &Error{Name: o.Name, Line: 1, Column: 1, Err: bad}
 			}
 			if wrong, ok := errors.AsType[*Error](err); ok {
+				if errors.Is(err, errNotUTF8) && !o.Stored {
+					name := format.ShWord(cmp.Or(o.Name, "FILE"))
+					wrong.hint = suggest.Say("iconv -f WINDOWS-1252 -t UTF-8 " + name + " > NEW; in PowerShell 7: Get-Content -Encoding 1252 " + name + " | Set-Content NEW")
+				}
 				err = &fault.UsageError{Err: wrong, Hint: wrong.hint}
 			} else if fault.IsA[*files.SizeError](err) {
 				err = &fault.UsageError{Err: err}
@@ -177,7 +181,7 @@ func SkippedRows(n int) string {
 // NoRecords returns the error for a source without records. Such a data set is only written if the user
 // says so, because a file that is not what it seems must not replace records by nothing.
 func NoRecords(name string) error {
-	return fault.Usagef("%s has no records: expected at least one", format.Path(name))
+	return fault.Usagef("%s has no records: expected at least one, with a field", format.Path(name))
 }
 
 // checkSize returns the error for the records of a source if they are larger than a value can be: size bytes as

@@ -87,7 +87,7 @@ func TestReadStored(t *testing.T) {
 		"  7":                      "k:1:3: expected a record, an object such as {\"id\":1}, and found a number\n",
 		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: expected a record\n",
 		"{\"\\udfff\":1}":          "k:1:3: half of a surrogate pair, which is no character\n",
-		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8\n",
+		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8: the byte 0xff, which is \"ÿ\" in Windows-1252\n",
 	} {
 		if diff := cmp.Diff(want, read(text, Options{Name: "k", Stored: true})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
@@ -127,7 +127,7 @@ func TestReadCSV(t *testing.T) {
 		{"line ends in a cell", "a\r\n\"x\r\n\ry\n\"\r\n", "2 {\"a\":\"x\\r\\n\\ry\\n\"}\n", Options{}},
 		{"CR, CRLF, LF", "a\r1\r\n2\n3\r\r\n4", "2 {\"a\":1}\n3 {\"a\":2}\n4 {\"a\":3}\n6 {\"a\":4}\n", Options{}},
 		{"error after CR", "a,b\r1,2\r3\r", "2 {\"a\":1,\"b\":2}\nx.csv:3:1: another number of cells than the header, which has 2\n", Options{}},
-		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8\n", Options{}},
+		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8: the byte 0xe9, which is \"é\" in Windows-1252\n", Options{}},
 		{"byte order mark", "\xef\xbb\xbfa\n1\n", "2 {\"a\":1}\n", Options{}},
 	} {
 		tt.o.Name = "x.csv"

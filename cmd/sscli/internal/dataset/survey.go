@@ -25,6 +25,9 @@ type Survey struct {
 	Types    map[string]bool // the types of the values in the match field
 	Blank    Examples        // records whose match value begins or ends with white space
 
+	Commas  Examples // records with a string that looks like a number with a decimal comma
+	commaIn string   // the first one, with its field
+
 	hash   hasher
 	seen   map[identity]bool
 	byName map[string]*FieldUse
@@ -64,11 +67,18 @@ func (s *Survey) Add(r Record) error {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
 	}
 	s.Records++
+	comma := false
 	for f, err := range r.unique() {
 		if err != nil {
 			return &fault.UsageError{Err: &Error{Name: s.Source, Line: r.Line, Column: 1, Err: err}}
 		}
 		s.use(f)
+		if !comma && decimalComma(f.JSON) {
+			if comma = true; s.Commas.Count == 0 {
+				s.commaIn = f.Name + ": " + string(f.JSON)
+			}
+			s.Commas.Add(r.Line)
+		}
 	}
 	if s.On == nil {
 		return nil
@@ -104,16 +114,19 @@ func (s *Survey) use(f Field) {
 	u.types[Type(f.JSON)] = true
 }
 
+// decimalComma reports whether a JSON value is a string such as "20,5".
+func decimalComma(value []byte) bool {
+	whole, part, ok := strings.Cut(strings.TrimLeft(strings.Trim(string(value), `"`), "-+"), ",")
+	isDigits := func(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+	return ok && value[0] == '"' && isDigits(whole) && isDigits(part)
+}
+
 // Done frees the memory that only Add needs. Do not call Add after it.
 func (s *Survey) Done() { s.seen = nil }
 
-// Warnings returns warnings about the match field: records that no message can find, values with
-// blanks around them, and values of several types.
+// Warnings returns warnings about numbers with a decimal comma and about the match field: records that no message
+// can find, values with blanks around them, and values of several types.
 func (s *Survey) Warnings() (warnings []string) {
-	if s.On == nil {
-		return nil
-	}
-	field := format.Word(s.On.String())
 	add := func(e Examples, one, many, why string) {
 		if e.Count > 0 {
 			text := fmt.Sprintf("%d records %s", e.Count, many)
@@ -123,6 +136,11 @@ func (s *Survey) Warnings() (warnings []string) {
 			warnings = append(warnings, text+" ("+e.String()+"): "+why)
 		}
 	}
+	add(s.Commas, "has a number with a decimal comma", "have numbers with a decimal comma", "JSON has a dot there, so "+s.commaIn+" is text, which no number equals")
+	if s.On == nil {
+		return warnings
+	}
+	field := format.Word(s.On.String())
 	add(s.Without, "has no "+field+" that can be compared", "have no "+field+" that can be compared", "no message finds them")
 	add(s.Repeated, "repeats the "+field+" of an earlier record", "repeat the "+field+" of an earlier record", "the first record always wins")
 	add(s.Blank, "has blanks around its "+field, "have blanks around their "+field, "a message must have the same blanks")

@@ -21,7 +21,7 @@ func TestCertificateWords(t *testing.T) {
 		{x509.HostnameError{Certificate: leaf, Host: "10.0.0.7"}, []*x509.Certificate{leaf}, "names 10.0.0.7 as a DNS name, and must name it as an IP address"},
 		{x509.HostnameError{Certificate: leaf, Host: "10.0.0.8"}, []*x509.Certificate{leaf}, "issued for broker, 10.0.0.7, not for 10.0.0.8"},
 		{x509.CertificateInvalidError{Cert: leaf, Reason: x509.IncompatibleUsage}, []*x509.Certificate{leaf}, "not for servers"},
-		{x509.UnknownAuthorityError{Cert: leaf}, []*x509.Certificate{leaf}, `unknown authority: "CN=Intermediate" is not trusted here, and the broker did not send its certificate`},
+		{x509.UnknownAuthorityError{Cert: leaf}, []*x509.Certificate{leaf}, `unknown authority; "CN=Intermediate" is not trusted here, and the broker did not send its certificate`},
 		{x509.UnknownAuthorityError{Cert: leaf}, []*x509.Certificate{leaf, root}, "certificate signed by unknown authority"},
 	} {
 		got := certificateWords(&tls.CertificateVerificationError{UnverifiedCertificates: test.sent, Err: test.err}, time.Now())

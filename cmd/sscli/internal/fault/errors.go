@@ -201,7 +201,7 @@ func (e *UnknownError) Error() string {
 	if e.Why == "" {
 		return Message(e.Err)
 	}
-	return fmt.Sprintf("whether the write was applied is unknown: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
+	return fmt.Sprintf("unknown if it was applied: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
@@ -213,7 +213,7 @@ func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != 
 // waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
 	if (err == context.DeadlineExceeded || err == client.ErrNoAnswer) && within > 0 {
-		return fmt.Sprintf("no reply came within %v (--timeout)", within)
+		return fmt.Sprintf("no reply within %v (--timeout)", within)
 	}
 	return Message(err)
 }
@@ -307,7 +307,7 @@ func (e *ProtectedError) Error() string {
 	if e.Batch {
 		return fmt.Sprintf("%s: %s, and standard input is the batch, so it cannot be confirmed there", e.What, why)
 	}
-	return fmt.Sprintf("%s: %s, and there is no terminal to confirm it on", e.What, why)
+	return fmt.Sprintf("%s: %s, and there is no terminal", e.What, why)
 }
 
 // Advice suppresses the hint of the [Table] if the user declined.

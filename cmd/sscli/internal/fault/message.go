@@ -35,6 +35,9 @@ func Message(err error) string {
 	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
 		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // without the stage of the connection, because kubectl failed
 	}
+	if e, ok := errors.AsType[*mqtt.ReasonError](dial.Err); ok && e.Topic != "" {
+		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // without the stage, because the topic says it
+	}
 	inner := dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
 		inner = proxy.Err
@@ -70,7 +73,7 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 		}
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Reason == x509.IncompatibleUsage {
-		why = "not for servers (its extended key usage has no server authentication)"
+		why = "not for servers; its extended key usage has no server authentication"
 	}
 	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
 		why = fmt.Sprintf("issued for %s, not for %s", nameWords(c), wrong.Host)
@@ -80,9 +83,9 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	}
 	last := e.UnverifiedCertificates[len(e.UnverifiedCertificates)-1]
 	if IsA[x509.UnknownAuthorityError](e.Err) && last.Issuer.String() != last.Subject.String() {
-		why = fmt.Sprintf("certificate signed by unknown authority: %q is not trusted here, and the broker did not send its certificate", last.Issuer)
+		why = fmt.Sprintf("certificate signed by unknown authority; %q is not trusted here, and the broker did not send its certificate", last.Issuer)
 		if strings.Contains(e.Err.Error(), "candidate authority") {
-			why = "certificate signed by unknown authority: not by the trusted one, but by another of that name"
+			why = "certificate signed by unknown authority; not by the trusted one, but by another of that name"
 		}
 	}
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
@@ -99,9 +102,9 @@ func NamesAddressAsDNS(e x509.HostnameError) bool {
 func timeWords(c *x509.Certificate, now time.Time) string {
 	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {
-		return fmt.Sprintf("not valid before %s (local time %s)", when(c.NotBefore), when(now))
+		return fmt.Sprintf("not valid before %s; local time %s", when(c.NotBefore), when(now))
 	}
-	return fmt.Sprintf("expired at %s (local time %s)", when(c.NotAfter), when(now))
+	return fmt.Sprintf("expired at %s; local time %s", when(c.NotAfter), when(now))
 }
 
 func nameWords(c *x509.Certificate) string {

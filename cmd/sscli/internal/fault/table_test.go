@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,6 +25,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
 	"github.com/sscli/sscli/internal/wire"
@@ -224,13 +226,36 @@ func TestHintNamesTheThing(t *testing.T) {
 		{&client.LockLostError{Name: "KEY-TOKEN"}, "sscli lock status KEY-TOKEN shows"},
 		{&requestError{key: "the TOKEN", token: "1:2:KEY", err: &NextError{Err: denied, Hint: suggest.Try("NAME, `KEY`, `TOKEN`")}}, "NAME, 'the TOKEN', 1:2:KEY"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},
-		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
-		{Describe(client.Get("a\nb"), denied), `grant the user access to $'a\x0ab' in`},
-		{denied, "grant the user access to KEY in"},
+		{Describe(client.Get("line1/setpoint"), denied), "grant access to line1/setpoint in"},
+		{Describe(client.Get("a\nb"), denied), `grant access to $'a\x0ab' in`},
+		{denied, "grant access to KEY in"},
 	} {
 		_, hint := Of(c.err)
 		if got := hint.String(); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%v: hint %q, want it to begin with %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestHintsAreShort: after a message of two lines, the first step of each hint fits.
+func TestHintsAreShort(t *testing.T) {
+	for _, row := range Table() {
+		if row.Hint == "" {
+			continue
+		}
+		whole := suggest.Try(row.Hint).Fill(suggest.Key, "deploy/site-a").Fill(suggest.Name, "deploy/site-a").Fill(suggest.Token, "1795383174773:1:StateStore").
+			Fill(suggest.WebSocket, "ws://broker.example:8080").Fill(suggest.Proxy, "http://USER:PASSWORD@proxy.example:3128")
+		var out bytes.Buffer
+		p, err := format.New(&out, format.Options{Output: "human"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Print(format.Fault{Code: row.Code, Kind: row.Kind, Message: strings.Repeat("x", 150), Hint: whole.String()}); err != nil {
+			t.Fatal(err)
+		}
+		_, hint, _ := strings.Cut(out.String(), "\n  try: ")
+		if first := whole[:1].String(); !strings.HasPrefix(hint, first) || len(hint) > 74 {
+			t.Errorf("%s: want %q in one line, got %q", row.Kind, first, hint)
 		}
 	}
 }

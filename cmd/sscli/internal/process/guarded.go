@@ -137,6 +137,9 @@ func (g *Guarded) handleEvent(e event) (end End, over bool, err error) {
 	case e.Ended != nil:
 		end = *e.Ended
 		end.Killed = end.Killed || g.killSent
+		if g.killSent && end.Code == codeKilled {
+			end.Left = false // a guard that was slow did not read Stop before the command, killed by sscli, had ended
+		}
 		return end, true, nil
 	}
 	return End{}, false, nil

@@ -185,6 +185,24 @@ func TestGuardedStop(t *testing.T) {
 	}
 }
 
+// TestGuardSlow: a guard that is slow sees the end of a command that sscli killed before it reads Stop, and takes the processes
+// that are still dying for those of a command that ended by itself.
+func TestGuardSlow(t *testing.T) {
+	for _, c := range []struct {
+		killSent  bool
+		end, want End
+	}{
+		{true, End{Code: codeKilled, Left: true}, End{Code: codeKilled, Killed: true}},
+		{true, End{Code: 3, Left: true}, End{Code: 3, Killed: true, Left: true}}, // what it left behind outlived the deadline
+		{false, End{Code: codeKilled, Left: true}, End{Code: codeKilled, Left: true}},
+	} {
+		g := &Guarded{killSent: c.killSent}
+		if end, over, err := g.handleEvent(event{Ended: &c.end}); end != c.want || !over || err != nil {
+			t.Errorf("%+v: %+v, %v, %v, want %+v", c.end, end, over, err, c.want)
+		}
+	}
+}
+
 // A life is a FIFO that a process of the test keeps open for writing while it lives.
 type life struct {
 	path string

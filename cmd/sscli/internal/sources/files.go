@@ -173,7 +173,7 @@ func (f *file) records(ctx context.Context, first bool) ([]byte, error) {
 	switch {
 	case ok && bad.Separator != "":
 		err = &fault.UsageError{Err: bad, Hint: separatorHint(f, bad.Separator)}
-	case err == nil && survey.Records == 0 && !f.o.AllowEmpty:
+	case err == nil && len(survey.Fields) == 0 && !f.o.AllowEmpty:
 		err = dataset.NoRecords(f.name)
 	case err == nil && skipped > 0 && first && f.o.Inform != nil:
 		f.o.Inform(format.Path(f.name) + ": " + dataset.SkippedRows(skipped))

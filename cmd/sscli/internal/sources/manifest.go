@@ -119,6 +119,9 @@ func parseManifest(ctx context.Context, text []byte) ([]file, error) {
 // members calls f for each member of the mapping n. want describes the mapping, for the error if n
 // is not a mapping.
 func members(n *yamltext.Node, want string, f func(name string, n *yamltext.Node) error) error {
+	if _, isList := yamltext.Items(n); isList && want == manifestForm {
+		return errorAt(n.Line, "a bare list: expected %s", want)
+	}
 	if !yamltext.IsMapping(n) {
 		return errorAt(n.Line, "expected %s", want)
 	}

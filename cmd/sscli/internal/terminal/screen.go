@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"golang.org/x/term"
@@ -35,7 +34,7 @@ const (
 // send signals, and nothing else may print on the terminal.
 type Screen struct {
 	*Keys
-	out   *os.File
+	out   *Output
 	color bool
 
 	drawn         []ScreenLine // the lines that the terminal shows; nil = unknown
@@ -54,7 +53,7 @@ const (
 
 // OpenScreen opens the terminal that sscli was started from, to read keys, and draws on out. If OpenScreen returns
 // a Screen, the caller must close it, even if OpenScreen also returns an error.
-func OpenScreen(out *os.File, color bool) (*Screen, error) {
+func OpenScreen(out *Output, color bool) (*Screen, error) {
 	keys, err := OpenKeys()
 	if err != nil {
 		return nil, err

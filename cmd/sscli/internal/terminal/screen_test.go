@@ -16,7 +16,7 @@ func TestDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	s := &Screen{out: out}
+	s := &Screen{out: &Output{File: out}}
 	read := 0
 	for _, step := range []struct {
 		lines []string

@@ -1,6 +1,6 @@
 // Package terminal asks the user questions, reads keys, and prints on the terminal.
 //
-//	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
+//	answer, err := terminal.Ask(ctx, stderr, "Continue? [y/N] ")
 //
 // [Ask] and [AskSecret] open the terminal itself, so they work even if the standard streams are
 // redirected. [ReadAll] reads standard input. A [Stream] makes printers for standard output and
@@ -52,7 +52,7 @@ func openTerminal() (*os.File, error) {
 
 // Ask prints a question on standard error and reads a line from the terminal. The error is an *[Error]
 // if there is no terminal, and the cause of ctx if ctx ends first.
-func Ask(ctx context.Context, stderr *os.File, question string) (string, error) {
+func Ask(ctx context.Context, stderr *Output, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
 		return "", err
@@ -68,13 +68,13 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 
 // AskSecret prints a question on the terminal and reads a line without echo. It returns the same errors
 // as [Ask], and a *[signals.Interrupted] if the user types Ctrl-C.
-func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
+func AskSecret(ctx context.Context, stderr *Output, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
 		return nil, err
 	}
 	defer tty.Close()
-	out := tty
+	out := io.Writer(tty)
 	if term.IsTerminal(int(stderr.Fd())) {
 		out = stderr
 	}

@@ -40,7 +40,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 		}
 		alone := len(req.Commands) == 1 && req.Run == nil
 		connect := a.Connect
-		if alone && !tracesSteps(a, o) {
+		if alone {
 			connect = a.Session // such a command may be sent together with CONNECT
 		}
 		began, ready := time.Now(), false
@@ -189,13 +189,6 @@ func isMissing(reply client.Result) bool {
 		return !r.Found
 	}
 	return false
-}
-
-// tracesSteps reports whether to send a request only once the session is established, so that
-// a trace shows each cause before its effect. With --no-pipelining=false the request is pipelined
-// even with a trace.
-func tracesSteps(a *app.App, o client.Options) bool {
-	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }
 
 // CheckSize returns the error that a SET would get because its key and its value alone exceed the

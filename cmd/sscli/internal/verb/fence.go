@@ -174,7 +174,7 @@ func IsAround(env Env, lock string) bool {
 // ElsewhereHint says what to try if a lock that is around this command is the lock of another store. rest is the
 // beginning of the command.
 func ElsewhereHint(rest string) suggest.Hint {
-	return suggest.Try("if it is of another store: `env -u " + EnvLockName + " -u " + EnvOuterLocks + " " + rest + " …`")
+	return suggest.Try("for another store: `env -u " + EnvLockName + " -u " + EnvOuterLocks + " " + rest + " …`")
 }
 
 // HolderVariable is the environment variable for the holder name in `lock acquire`, `lock renew` and
@@ -283,7 +283,7 @@ func AboutFutureFence(written wire.Version, now time.Time) string {
 // key's token.
 func FutureFenceHint(written wire.Version, inLock bool, force suggest.Hint, now time.Time) suggest.Hint {
 	passes := FenceTime(LatestFence(written), now)
-	hint := suggest.Say("after " + passes + ", acquire or renew the lock, and write with the new token")
+	hint := suggest.Say("after " + passes + ", lock again and use the token")
 	if inLock {
 		hint = suggest.Say("run it again with --fence lock after " + passes)
 	}

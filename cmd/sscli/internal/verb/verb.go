@@ -26,6 +26,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -125,6 +127,12 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 	case words[0] == repl.Word{Text: "-"}:
 		value, err = in("-", theValue)
 		return value, words[1:], err
+	}
+	if name, ok := strings.CutPrefix(words[0].Text, "@"); ok && !words[0].Quoted {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			return "", nil, &fault.UsageError{Err: fmt.Errorf("the value %.64q would be this text, and a file has that name: for the text, use - and standard input", words[0].Text),
+				Hint: suggest.Try("`-f FILE in place of VALUE`").Fill(suggest.File, name).Fill(suggest.Value, words[0].Text)}
+		}
 	}
 	return words[0].Text, words[1:], nil
 }

@@ -138,7 +138,7 @@ func (r *round) findStale(ctx context.Context, store *exchange.Store) (err error
 	if r.flags.dryRun {
 		return nil
 	}
-	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s, which the sources do not have: %s", what, brief(r.stale)))
+	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s, not in the sources: %s", what, brief(r.stale)))
 }
 
 // brief returns the names of the first few keys as text.

@@ -159,6 +159,8 @@ func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
 	if err := a.NeverWait(); err != nil {
 		return err
 	}
+	accounts.WarnExposed(a, "--users", string(f.users))
+	accounts.WarnExposed(a, "--tls-key", string(f.port.Key))
 	ln, url, server, err := f.open(m, a.Warn)
 	if err != nil {
 		return err

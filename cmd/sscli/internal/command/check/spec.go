@@ -177,6 +177,9 @@ func compile(re **regexp.Regexp, text string) (err error) {
 
 // parseLimit parses "CRITICAL" or "WARNING,CRITICAL".
 func parseLimit(text, unit string, way direction) (l limit, err error) {
+	if strings.ContainsAny(text, "@~:") {
+		return l, fmt.Errorf("%.64q: a range, as other plugins have it: expected CRITICAL or WARNING,CRITICAL; the ends of a range are --min and --max", text)
+	}
 	warning, critical, both := strings.Cut(text, ",")
 	if !both {
 		warning, critical = "", text

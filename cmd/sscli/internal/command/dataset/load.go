@@ -55,7 +55,7 @@ nothing is sent, and a file without records is an error, unless --allow-empty is
 	fs := cmd.Flags()
 	fs.Var(&on, "on", "the `FIELD` that the data flow compares; load pairs records by it")
 	l.reader.bind(fs)
-	fs.BoolVar(&l.allowEmpty, "allow-empty", false, "accept a file without records, and write an empty value")
+	fs.BoolVar(&l.allowEmpty, "allow-empty", false, "accept a file without records, or without fields in them")
 	fs.BoolVar(&l.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	fs.BoolVar(&l.persist, "persist", false, "ask the broker to keep the entry on disk")
 	l.fence.Bind(fs)
@@ -131,7 +131,7 @@ func (l *loader) readFile(ctx context.Context) error {
 	if *o.Skipped > 0 {
 		l.app.Inform(dataset.SkippedRows(*o.Skipped))
 	}
-	if l.survey.Records == 0 && !l.allowEmpty {
+	if len(l.survey.Fields) == 0 && !l.allowEmpty {
 		return dataset.NoRecords(l.file)
 	}
 	l.survey.Done()
@@ -145,7 +145,7 @@ func (l *loader) readFile(ctx context.Context) error {
 			hint = suggest.Run("--on", near[0])
 		}
 		return &fault.UsageError{
-			Err:  fmt.Errorf("--on %s: no record has a string, a number or a boolean in this field, so no message would find one", format.Word(l.survey.On.String())),
+			Err:  fmt.Errorf("--on %s: no record has a string, a number or a boolean in this field", format.Word(l.survey.On.String())),
 			Hint: hint,
 		}
 	}

@@ -242,7 +242,7 @@ func (e *editRun) keepFile(err error) error {
 			refused.Hint = refused.Hint.Fill(suggest.Name, e.lock.Name())
 		}
 	}
-	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
+	return fmt.Errorf("your text is in %s: %w", format.Path(e.file), err)
 }
 
 // keepValue puts the value that edit would have stored for a text into the file. It leaves the file alone and

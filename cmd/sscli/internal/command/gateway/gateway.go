@@ -128,6 +128,8 @@ func (f flags) prepare(command bool, warn func(message, hint string)) (listen st
 }
 
 func run(ctx context.Context, a *app.App, f flags, command []string) (err error) {
+	accounts.WarnExposed(a, "--users", string(f.users))
+	accounts.WarnExposed(a, "--tls-key", string(f.port.Key))
 	listen, o, tlsConfig, err := f.prepare(len(command) > 0, a.Warn)
 	if err != nil {
 		return err

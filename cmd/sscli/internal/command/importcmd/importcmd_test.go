@@ -26,6 +26,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -140,7 +141,7 @@ func TestImportInterrupted(t *testing.T) {
 		store := emulator.Start(t)
 		in, out := io.Pipe()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		a := &app.App{Commands: []app.Command{{Name: "import", New: importcmd.New}}, Stdin: in, Stdout: null, Stderr: null, Env: func(string) (string, bool) { return "", false }}
+		a := &app.App{Commands: []app.Command{{Name: "import", New: importcmd.New}}, Stdin: in, Stdout: &terminal.Output{File: null}, Stderr: &terminal.Output{File: null}, Env: func(string) (string, bool) { return "", false }}
 		ended := make(chan error)
 		go func() { ended <- cmdline.Run(ctx, a, []string{"import", "-", "-u", store.URL()}) }()
 		if _, err := io.WriteString(out, exported(5)); err != nil {

@@ -98,7 +98,7 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	err = verb.DoOver(ctx, a, s, req)
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
 		err = &fault.NextError{
-			Err:  fmt.Errorf("%w; so %s is no lock but a key that a lock protects: nothing was deleted", err, format.Brief(name)),
+			Err:  fmt.Errorf("%s is no lock but a key that a lock protects: nothing was deleted; %w", format.Brief(name), err),
 			Hint: suggest.Try("name the lock: `sscli lock list` shows candidates; `sscli lock break NAME --force-fence` deletes the key and its token").Fill(suggest.Name, name),
 		}
 	}

@@ -236,7 +236,7 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock) error {
 		}
 	case fault.IsStoreError(wire.ErrorFenceRequired)(err):
 		a.Warn("lock "+name+" was not released: its key was written with a fencing token, so it is an ordinary key now",
-			a.Hint(suggest.Try("`sscli lock break NAME`").Fill(suggest.Name, l.Name())))
+			a.Hint(suggest.Try("`sscli lock break NAME --force-fence`").Fill(suggest.Name, l.Name())))
 	default:
 		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, fault.Message(err)), "")
 	}

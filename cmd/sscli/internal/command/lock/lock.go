@@ -60,7 +60,8 @@ type lockFlags struct {
 	conflict         int // exit code if another client holds the lock
 	name             string
 
-	again bool // the holder already held the acquired lock
+	generated bool // knownHolder generated the name of the holder
+	again     bool // the holder already held the acquired lock
 
 	seen  client.LockStatus // during a wait, what was first seen of the present holder; see reportWaiting
 	since time.Time         // when seen was seen; zero = not waiting
@@ -76,7 +77,7 @@ func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", fault.CodeNo, "exit with `N` when another holds the lock")
 }
 
-// bindHolder binds --holder, for the commands that do not generate the name of the holder.
+// bindHolder binds --holder, for the commands that take the name of the holder from the environment too.
 func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
 	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+verb.HolderVariable+"]")
 }
@@ -112,13 +113,16 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 }
 
 // knownHolder returns the options of a command that gets the name of the holder from --holder or the
-// environment.
-func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
+// environment. If there is none and generate is true, it generates one as newHolder does.
+func (f *lockFlags) knownHolder(a *app.App, generate bool) (client.LockOptions, error) {
 	if f.holder == "" {
 		name, _ := a.Env(verb.HolderVariable)
 		f.holder = config.Text(name)
 	}
-	if f.holder == "" {
+	switch f.generated = f.holder == "" && generate; {
+	case f.generated:
+		return f.newHolder(a)
+	case f.holder == "":
 		return client.LockOptions{}, &fault.UsageError{
 			Err:  fmt.Errorf("no holder: use --holder NAME or %s, with a name that nobody else uses", verb.HolderVariable),
 			Hint: suggest.Try("`--holder NAME`, or export " + verb.HolderVariable),
@@ -216,7 +220,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 // a fencing token. Lock requests have no token.
 func (f *lockFlags) notLock(err error) error {
 	return &fault.NextError{
-		Err: fmt.Errorf("lock %s: %w; %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name), err, format.Brief(f.name)),
+		Err: fmt.Errorf("lock %s is an ordinary key that was written with a fencing token, so it cannot be a lock; %w", format.Brief(f.name), err),
 		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
 			"to delete that: `sscli lock break NAME --force-fence`").Fill(suggest.Name, f.name),
 	}
@@ -237,7 +241,7 @@ func (f *lockFlags) busyError(err error) error {
 		hint = "`omit " + given + "` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
 	}
 	if note != "" && !f.isRenewed(e.Status) {
-		hint = "`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; `sscli lock break NAME` takes it from a holder that is gone"
+		hint = "`sscli lock status NAME --observe 30s` shows if it is renewed; `sscli lock break NAME` takes it from a holder that is gone"
 	}
 	if hint != "" {
 		err = &fault.NextError{Err: err, Hint: suggest.Try(hint)}

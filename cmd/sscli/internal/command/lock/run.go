@@ -110,7 +110,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	}
 	if verb.IsAround(a.Env, f.name) {
 		return &fault.UsageError{
-			Err:  fmt.Errorf("lock %s is held by a lock run around this one, which would wait for itself", format.Brief(f.name)),
+			Err:  fmt.Errorf("lock %s is held by a lock run around this one: a deadlock", format.Brief(f.name)),
 			Hint: verb.ElsewhereHint("sscli lock run"),
 		}
 	}

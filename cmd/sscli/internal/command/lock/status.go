@@ -3,8 +3,10 @@ package lock
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func newStatus(a *app.App) *cobra.Command {
@@ -78,8 +81,11 @@ func newList(a *app.App) *cobra.Command {
 (the time since the acquisition or the last renewal), and the token. With --observe, the
 line also shows how often the holder renews the lock, or that no renewal was seen.
 
-An operand with *, ? or [ is a PATTERN, as in sscli scan; the default is *. A PATTERN needs
-a broker that has SCAN, and may leave out names that are not UTF-8 text; a NAME does not.
+An operand with *, ? or [ is a PATTERN, as in sscli scan. A PATTERN needs a broker that has
+SCAN, and may leave out names that are not UTF-8 text; a NAME does not. Without operands,
+list shows the keys of the store that look held: --observe saw a renewal, the value is a
+holder as lock run names it, or it is text that was written in the last two minutes. It
+counts the other keys.
 
 The store does not say which keys are locks. A key is listed as "held" if it is a NAME, or
 if --observe saw that it was renewed: written again with the same value. Other keys that
@@ -105,7 +111,8 @@ age is wrong by the difference between the local clock and the store's clock.`,
 // list prints the locks that the operands name or match. Without operands, it prints all keys that the
 // store lists. Without --observe, it prints while it reads.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
-	l := lister{app: a, table: a.NewTable(1000), all: len(operands) == 0, named: make(map[string]bool), operands: operands}
+	l := lister{app: a, table: a.NewTable(1000), all: len(operands) == 0, named: make(map[string]bool), operands: operands,
+		generated: regexp.MustCompile(`@[^:]*:\d+:[a-z2-7]{16}$`)}
 	if l.all {
 		l.operands = []string{"*"}
 	}
@@ -122,12 +129,22 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		err = l.observe(ctx, s, store, observe)
 	}
 	switch none := !l.found && l.refused == nil && err == nil; {
+	case l.others > 0:
+		err = cmp.Or(err, l.table.Flush())
+		a.Inform(fmt.Sprintf("%s not shown, without a sign of a held lock; a PATTERN such as 'locks/*' shows every key", format.Count(l.others, "key")))
 	case none && l.all:
 		a.Inform("the store lists no keys, so there is no lock")
 	case none:
 		a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 	}
 	return cmp.Or(err, l.table.Flush(), l.refused, fault.NoIf(l.free))
+}
+
+// looksHeld reports whether a key that nobody named looks like a lock that is held: it was renewed, its value is a
+// holder as sscli generates it, or could be one and is new.
+func (l *lister) looksHeld(s format.LockStatus) bool {
+	return s.Renewals.Seen > 0 || l.generated.MatchString(s.Holder) ||
+		s.Age < longLease+wire.MaxDrift && notHolder([]byte(s.Holder)) == "" && !json.Valid([]byte(s.Holder))
 }
 
 func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
@@ -140,7 +157,9 @@ type lister struct {
 	all      bool            // there were no operands
 	named    map[string]bool // the operands that are names
 
-	warned  bool // the user was told that each key is listed
+	generated *regexp.Regexp // matches the holders that lockFlags.newHolder generates
+
+	others  int  // without operands: keys that do not look held
 	found   bool // there is a lock to print
 	free    bool // a named lock is free
 	refused error
@@ -152,10 +171,6 @@ func (l *lister) names(ctx context.Context, s *exchange.Store, add func(exchange
 	once := func(e exchange.Entry) error {
 		if !seen.Add(e.Key) {
 			return nil
-		}
-		if l.all && !l.warned {
-			l.warned = true
-			l.app.Inform("the store does not say which keys are locks, so each key is listed; a PATTERN such as 'locks/*' lists fewer, and --observe DURATION shows which are renewed")
 		}
 		l.app.RememberKey(e.Key)
 		return add(e)
@@ -191,6 +206,9 @@ func (l *lister) print(r reading) error {
 		return nil
 	case !r.status.Held && !l.named[r.status.Name]:
 		return nil // the key was deleted or expired after the scan
+	case l.all && !l.looksHeld(r.status):
+		l.others++
+		return nil
 	case !r.status.Held:
 		l.free = true
 		l.app.NotePattern(r.status.Name, suggest.Try("`lock list PATTERN`"))

@@ -31,6 +31,8 @@ command, use lock run: it renews the lock and stops the work when the lock is lo
 
 The exit code is 1 if another holds the lock: with --try at once, else after --wait. Two
 jobs that use the same holder name would both hold the lock, so make the name unique.
+Without --holder, sscli generates a name, and prints it on stderr with the command that
+releases the lock.
 
 With --wait, a lost reply does not end the wait. An attempt that got no reply is undone;
 if that cannot be confirmed, the exit code is 11.`,
@@ -108,7 +110,7 @@ may have expired before the release.`,
 // take two timeouts: one for the request, and one to find out the outcome if no reply comes.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	f.name = args[0]
-	o, err := f.knownHolder(a)
+	o, err := f.knownHolder(a, waits)
 	if err = cmp.Or(err, a.NeverWait()); err != nil {
 		return err
 	}
@@ -138,6 +140,9 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 			e.Done = true
 		case ok:
 			e.Done = true
+		case f.generated: // also with --quiet: without the name, nobody could renew or release the lock
+			a.Say(format.Note{Level: format.Notice, Message: "the holder is " + string(o.Holder),
+				Hint: a.Hint(suggest.Try("`sscli lock release NAME --holder VALUE` releases the lock").Fill(suggest.Name, f.name).Fill(suggest.Value, string(o.Holder)))})
 		}
 		return err
 	})

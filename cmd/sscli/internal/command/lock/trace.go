@@ -155,7 +155,7 @@ var (
 )
 
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
-	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout)
+	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout.File)
 	defer stop()
 	t.app.RememberKey(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...))

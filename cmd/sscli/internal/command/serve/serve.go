@@ -27,7 +27,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/files"
 )
 
 type serveFlags struct {
@@ -417,8 +416,8 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
-		if may := files.Exposed(secret.file); may != "" && (secret.flag != "--sat-out" || f.clientFiles == "") {
-			a.Warn(fmt.Sprintf("%s %s: other users can %s this file", secret.flag, format.Path(secret.file), may), a.Hint(suggest.Run("chmod", "600", secret.file)))
+		if secret.flag != "--sat-out" || f.clientFiles == "" {
+			accounts.WarnExposed(a, secret.flag, secret.file)
 		}
 	}
 }

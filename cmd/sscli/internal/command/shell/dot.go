@@ -104,7 +104,7 @@ history.
 // overview prints all commands, directives and dot-commands, for `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
-	width := help.Columns(s.app.Stdout)
+	width := help.Columns(s.app.Stdout.File)
 	write := func(title string, rows [][2]string) {
 		b.WriteString(title + "\n" + help.Rows(rows, width))
 	}

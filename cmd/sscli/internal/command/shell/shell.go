@@ -132,7 +132,7 @@ func (s *shell) newEditor() (editor, error) {
 	if kind, _ := s.app.Env("TERM"); kind == "dumb" || kind == "" && runtime.GOOS != "windows" {
 		return repl.NewLineReader(in, s.app.Stdout), nil
 	}
-	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout, History: s.history, Complete: s.complete})
+	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout.File, History: s.history, Complete: s.complete})
 }
 
 // interrupted handles a Ctrl-C that arrives as a signal and not as a key.

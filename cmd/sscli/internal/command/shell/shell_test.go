@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
@@ -100,7 +101,7 @@ func newShell(t *testing.T, store *emulator.Server, u *user) *shell {
 func printed(t *testing.T, s *shell) (stdout, stderr string) {
 	t.Helper()
 	var texts [2]string
-	for i, f := range []*os.File{s.app.Stdout, s.app.Stderr} {
+	for i, f := range []*terminal.Output{s.app.Stdout, s.app.Stderr} {
 		text, err := os.ReadFile(f.Name())
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/internal/testkit/screentest"
 )
@@ -44,7 +45,7 @@ func TestPanic(t *testing.T) {
 
 // panicOnTerminal runs a top that panics in the given place.
 func panicOnTerminal(t *testing.T, where string) {
-	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+	a := &app.App{Stdout: &terminal.Output{File: os.Stdout}, Stderr: &terminal.Output{File: os.Stderr}, Env: os.LookupEnv}
 	named, m := make(map[string]bool), (*model)(nil)
 	if where == "other" { // watching panics because there is no session
 		named["key"], m = true, newModel("")

@@ -19,7 +19,7 @@ func Vdel(env verb.Env) verb.Verb {
 		Use:     "vdel KEY VALUE",
 		Short:   "Delete a key if it holds a given value",
 		Long:    "Delete a key if its value is VALUE. The exit code is 1 if the key is missing or holds\nanother value.",
-		Example: "  sscli vdel lock me",
+		Example: "  sscli vdel mode manual",
 		Writes:  verb.Always,
 		Flags: func(fs *pflag.FlagSet) {
 			fs.VarP(&file, "file", "f", "read the value from `FILE`")

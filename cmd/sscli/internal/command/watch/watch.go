@@ -211,7 +211,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 // --for.
 func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
 	a := v.app
-	ctx, stop := terminal.UntilClosed(ctx, a.Stdout)
+	ctx, stop := terminal.UntilClosed(ctx, a.Stdout.File)
 	defer stop()
 	w, err := s.Watch(ctx, keys, options)
 	if unlisted, ok := errors.AsType[*client.ScanError](err); ok {
