@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -224,18 +225,31 @@ func TestRightsEnd(t *testing.T) {
 func TestRightsEndOnRedis(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Policy: eveMay(t, `"x"`, `"x"`, `"*"`), CheckLogin: func(string, []byte) bool { return true }, RedisNotify: "KEA"}
-	for name, hold := range map[string]func(*redistest.Client){
-		"nothing":       func(c *redistest.Client) {},
-		"subscriptions": func(c *redistest.Client) { c.Do(t, "PSUBSCRIBE", "*") },
-		"a transaction": func(c *redistest.Client) {
+	for name, hold := range map[string]func(*emulator.Server, *redistest.Client){
+		"nothing":       func(*emulator.Server, *redistest.Client) {},
+		"subscriptions": func(_ *emulator.Server, c *redistest.Client) { c.Do(t, "PSUBSCRIBE", "*") },
+		"a transaction": func(_ *emulator.Server, c *redistest.Client) {
+			c.Expect(t, "+OK\r\n", "WATCH", "k")
 			c.Expect(t, "+OK\r\n", "MULTI")
 			c.Expect(t, "+QUEUED\r\n", "SET", "k", "stolen")
+		},
+		"a delayed command": func(s *emulator.Server, c *redistest.Client) {
+			if _, err := s.AddFault(emulator.Fault{Verb: "SET", Delay: "5s"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Send("SET", "k", "stolen"); err != nil {
+				t.Fatal(err)
+			}
+			for s.Faults()[0].Fired == 0 {
+				runtime.Gosched()
+			}
 		},
 	} {
 		s, c := startWithRedis(t, o)
 		c.Expect(t, "+OK\r\n", "AUTH", "eve", "secret")
-		hold(c)
+		hold(s, c)
 		s.SetPolicy(eveMay(t, `"x"`, `"x"`, `"open*"`))
+		s.FastForward(10 * time.Second)
 		if frame, err := c.Frame(); err == nil {
 			t.Errorf("%s: %s", name, frame)
 		}
