@@ -29,7 +29,6 @@ var (
 )
 
 func main() {
-	_ = growStack()
 	if process.GuardMain() {
 		return
 	}
@@ -37,15 +36,6 @@ func main() {
 		os.Exit(code)
 	}
 	os.Exit(run(os.Args[0], os.Args[1:]))
-}
-
-// growStack grows the stack to 16 KiB at once. Deep calls would double it several times, and each time the runtime reads
-// the tables of all functions on the stack, which takes 0.1 ms.
-//
-//go:noinline
-func growStack() byte {
-	var frame [12 << 10]byte
-	return frame[len(os.Args)%len(frame)]
 }
 
 // run runs the command line and returns the exit code. If a signal ended the command, run re-raises
