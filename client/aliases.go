@@ -18,8 +18,43 @@ func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text)
 // string or an error, Int a number, and Items are the elements of an array or a map.
 type Value = wire.Value
 
-// A TraceEvent is an MQTT packet that was sent or received; see Options.Trace.
+// A Kind is the kind of a [Value], its first byte in RESP3.
+type Kind = wire.Kind
+
+// The kinds of values.
+const (
+	KindSimpleString = wire.SimpleString
+	KindSimpleError  = wire.SimpleError
+	KindInteger      = wire.Integer
+	KindBlob         = wire.Blob
+	KindArray        = wire.Array
+	KindNull         = wire.Null
+)
+
+// A TraceEvent is an MQTT packet that was sent or received; see Options.Trace. Its fields are Time, Sent, Type, the name
+// of the packet, ID, Size in bytes, Detail, its main fields as text, and Message and Duplicate of a PUBLISH.
 type TraceEvent = mqtt.Event
+
+// A Message is the content of a PUBLISH in a [TraceEvent]: Topic, Payload, ResponseTopic, Correlation, ContentType,
+// Expiry, User, QoS and Retained.
+type Message = mqtt.Message
+
+// A Property is an MQTT user property of a [Message]: a Name and a Value.
+type Property = mqtt.Property
+
+// A Stage is the step in which a [DialError] happened.
+type Stage = mqtt.Stage
+
+// The stages, in their order.
+const (
+	StageLookup    = mqtt.StageLookup
+	StageTCP       = mqtt.StageTCP
+	StageProxy     = mqtt.StageProxy // in place of StageLookup and StageTCP
+	StageTLS       = mqtt.StageTLS
+	StageWebSocket = mqtt.StageWebSocket
+	StageConnect   = mqtt.StageConnect
+	StageSubscribe = mqtt.StageSubscribe
+)
 
 // Reasons why a connection ended or could not be made, for errors.Is.
 var (

@@ -93,20 +93,15 @@ func storeClass(kind ErrorKind) ErrorClass {
 
 func reasonClass(r *ReasonError) ErrorClass {
 	switch r.Code {
-	case mqtt.ReasonBadLogin, mqtt.ReasonNotAuthorized, mqtt.ReasonBanned, mqtt.ReasonBadAuthMethod:
+	case mqtt.ReasonBadLogin, mqtt.ReasonNotAuthorized, mqtt.ReasonBanned, mqtt.ReasonBadAuthMethod, 0x85: // client identifier not valid
 		return ClassLogin
-	case mqtt.ReasonTakenOver, mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy, 0x9C, 0x9D:
+	case mqtt.ReasonTakenOver, mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy, 0x9C, 0x9D: // use another server
 		return ClassConnection
-	case mqtt.ReasonPacketTooLarge:
-		return ClassStore
-	case 0x8F, 0x90:
+	case 0x8F, 0x90: // topic filter or topic name invalid
 		return ClassInvalid
 	}
-	switch {
-	case r.Packet == "PUBACK":
+	if r.Packet == "PUBACK" || r.Code == mqtt.ReasonPacketTooLarge {
 		return ClassStore
-	case r.Packet == "CONNACK" && r.Code == 0x85:
-		return ClassLogin
 	}
 	return ClassConnection
 }

@@ -20,10 +20,14 @@
 // A session from [New] connects when its first request comes, which saves a program that sends only one
 // request a round trip or two.
 //
-// [Session.Follow] yields the current value of a key, [Session.Watch] reports each change, [Session.Keys]
-// lists keys, and [Session.WithLock] holds a lock while a function runs.
+// [Session.Follow] yields the current value of a key, [Session.Mirror] keeps the keys of a pattern in memory,
+// [Session.Watch] reports each change, [Session.Keys] lists keys, [Session.WithLock] holds a lock while a function runs,
+// and [Session.Update] changes a value under a lock.
 //
-// Test errors with errors.Is and errors.AsType. The comment of [Session.Do] has a list of the errors.
+// Options come last in a call, and may be left out.
+//
+// [Class] says what to do about an error; test for single ones with errors.Is and errors.AsType. The comment of
+// [Session.Do] has a list of the errors.
 //
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a result, not an error.
@@ -34,6 +38,7 @@
 //     Late, duplicate and unknown replies are dropped.
 //   - Until the context of a [Lock] ends, no other client holds the lock; see [LockTiming] for
 //     the assumptions.
+//   - With Options.RetryFor, a read that got no answer is sent again.
 //   - A session that lost its connection reconnects for the next request, unless the broker's
 //     reason was permanent ([IsPermanent]). A refused login is permanent until the password or
 //     token changes.

@@ -375,7 +375,7 @@ func TestManyFlights(t *testing.T) {
 	attach := func(t *testing.T, global string) (plain, overTLS client.Options) {
 		t.Helper()
 		broker := mosquitto.Start(t, global, mosquitto.Anonymous, mosquitto.Anonymous+"\ncertfile "+file+"\nkeyfile "+file)
-		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store"}, emulator.StoreOptions{}, emulator.Data{})
+		store, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: broker.Addresses[0], ClientID: "store"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,8 +165,13 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 	d.attempt++
 	limited, cancel := limitTo(ctx, d.within)
 	defer cancel()
+	done := d.s.observe(limited, d.command)
+	if done == nil {
+		done = func(Result, error) {}
+	}
 	r, err := d.s.send(limited, d.command)
 	if err != nil {
+		done(nil, err)
 		d.err = err
 		d.again.Reset(backOff(d.attempt))
 		return d.ifFinal(err)
@@ -175,7 +180,9 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 	d.expires = later(d.expires, r.lostAnswer(nil).Expires)
 	d.inFlight++
 	go func() {
-		result, err := As[VDelResult](r.wait(waiting))
+		reply, err := r.wait(waiting)
+		done(reply, err)
+		result, err := As[VDelResult](reply, err)
 		d.answers <- deleteAnswer{result, err, r.sent}
 	}()
 	d.again.Reset(d.within)

@@ -108,11 +108,8 @@ func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *tes
 		t.Parallel()
 		c := c
 		c.Address = mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
-		if o.Skew != 0 {
-			engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
-		}
-		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: c.Address, ClientID: client.NewClientID()}, engine, emulator.Data{})
+		engine := emulator.AttachOptions{Address: c.Address, ClientID: client.NewClientID(), MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Policy: o.Policy, Variants: o.Variants, Skew: o.Skew}
+		store, err := emulator.Attach(t.Context(), engine)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func attached(t *testing.T) *mosquitto.Broker {
 func attachedTo(t *testing.T, global string) *mosquitto.Broker {
 	t.Helper()
 	broker := mosquitto.Start(t, "max_queued_messages 0\n"+global, mosquitto.Anonymous)
-	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.StoreOptions{}, emulator.Data{})
+	store, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestMosquittoStoreStarts(t *testing.T) {
 		var store *emulator.Attached
 		start := sync.OnceFunc(func() {
 			var err error
-			if store, err = emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.StoreOptions{}, emulator.Data{}); err != nil {
+			if store, err = emulator.Attach(t.Context(), emulator.AttachOptions{Address: broker.Addresses[0], ClientID: NewClientID()}); err != nil {
 				t.Error(err)
 			}
 		})

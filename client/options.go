@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -108,11 +109,7 @@ func Secret(text string) func() ([]byte, error) {
 // Format prints the options for package fmt, without the password of Proxy.
 func (o Options) Format(f fmt.State, verb rune) {
 	type options Options
-	if o.Proxy != nil && o.Proxy.User != nil {
-		hidden := *o.Proxy
-		hidden.User = url.User(o.Proxy.User.Username())
-		o.Proxy = &hidden
-	}
+	o.Proxy = mqtt.WithoutPassword(o.Proxy)
 	fmt.Fprintf(f, fmt.FormatString(f, verb), options(o))
 }
 

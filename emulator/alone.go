@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -17,8 +20,33 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// AttachOptions are further options of [Attach]. The zero value is the ordinary case.
+// AttachOptions are the options of [Attach]. Only Address and ClientID are required.
 type AttachOptions struct {
+	Address   string                                                               // host:port of the broker
+	TLS       *tls.Config                                                          // nil = plain text
+	WebSocket string                                                               // the path of the WebSocket at Address; "" = no WebSocket
+	Proxy     *url.URL                                                             // the proxy to connect through; nil = none
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // nil = TCP; not used with Proxy
+	ClientID  string
+	Username  string
+
+	// Password and Token return the password, or the service-account token, for each connection; nil = none.
+	Password func() ([]byte, error)
+	Token    func(context.Context) ([]byte, error)
+
+	MetricCategory string             // the store's group in the broker's metrics; "" = none
+	NoPipelining   bool               // send nothing before CONNACK
+	Trace          func(e TraceEvent) // called for each packet, from several goroutines; nil = none
+
+	// The store, as in [Options]. Of the Policy, only the rules for keys apply: the others are the broker's.
+	Data     Data
+	Skew     time.Duration
+	MaxKeys  int
+	ScanPage int
+	Policy   *Policy
+	Variants Variants
+	Observe  func(Event)
+
 	// Standby makes the store wait while another store serves, and serve when no store has answered for
 	// this long. 0 = the store ends with an *[OtherStoreError].
 	Standby time.Duration
@@ -27,6 +55,13 @@ type AttachOptions struct {
 	Timeout       time.Duration // of each attempt to connect; 0 = 10 s
 	Name          string        // how the store introduces itself to other stores; "" = its process and host
 	Log           *slog.Logger  // for lost connections and other stores; nil = silent
+}
+
+// Format prints the options for package fmt, without the password of Proxy.
+func (o AttachOptions) Format(f fmt.State, verb rune) {
+	type options AttachOptions
+	o.Proxy = mqtt.WithoutPassword(o.Proxy)
+	fmt.Fprintf(f, fmt.FormatString(f, verb), options(o))
 }
 
 func (o AttachOptions) withDefaults() AttachOptions {
@@ -127,7 +162,13 @@ func (a *Attached) newAsker(ctx context.Context, clientID string, serving bool) 
 	ctx, cancel := context.WithTimeout(ctx, a.more.Timeout)
 	defer cancel()
 	k := &asker{a: a, serving: serving, topic: cmp.Or(a.more.ResponseTopic, wire.ResponseTopic(clientID))}
-	o := a.o
+	o := a.connection()
+	var err error
+	if a.more.Password != nil {
+		if o.Password, err = a.more.Password(); err != nil {
+			return nil, err
+		}
+	}
 	o.ClientID, o.Subscribe, o.OnMessage = clientID, []string{k.topic}, func(m mqtt.Message) { k.receive(m) }
 	if serving {
 		o.Subscribe = append(o.Subscribe, wire.RequestTopic)
@@ -137,9 +178,23 @@ func (a *Attached) newAsker(ctx context.Context, clientID string, serving bool) 
 			}
 		}
 	}
-	var err error
 	k.conn, err = mqtt.Dial(ctx, o)
 	return k, err
+}
+
+// connection returns how to connect to the broker.
+func (a *Attached) connection() mqtt.Options {
+	o := mqtt.Options{
+		Address: a.more.Address, TLS: a.more.TLS, WebSocket: a.more.WebSocket, Proxy: a.more.Proxy, Dial: a.more.Dial,
+		Username: a.more.Username, Tap: a.more.Trace, AwaitConnack: a.more.NoPipelining,
+	}
+	if a.more.MetricCategory != "" {
+		o.User = []mqtt.Property{{Name: wire.PropMetricCategory, Value: a.more.MetricCategory}}
+	}
+	if a.more.Token != nil {
+		o.Auth = mqtt.Auth{Method: methodSAT, Data: func() ([]byte, error) { return a.more.Token(context.Background()) }}
+	}
+	return o
 }
 
 // receive handles a reply to the current request. It returns false for another message.
@@ -247,7 +302,7 @@ func (k *asker) hasAsked() bool {
 // own, since the store's own id would disconnect a store that has it.
 func (a *Attached) look(ctx context.Context) error {
 	if a.lookout == nil {
-		k, err := a.newAsker(ctx, a.o.ClientID+"-"+strings.ToLower(rand.Text()[:8]), false)
+		k, err := a.newAsker(ctx, a.more.ClientID+"-"+strings.ToLower(rand.Text()[:8]), false)
 		if err != nil {
 			return err
 		}

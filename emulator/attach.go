@@ -23,8 +23,7 @@ import (
 // development: it subscribes to the request topic and publishes replies and notifications. The
 // package comment lists its limitations.
 type Attached struct {
-	o      mqtt.Options
-	opts   StoreOptions
+	opts   store.Options
 	more   AttachOptions
 	cancel context.CancelCauseFunc // ends run; called with the error of a failed commit, or with nil by Close
 	wg     sync.WaitGroup
@@ -76,43 +75,33 @@ var errQueueFull = errors.New("the broker accepts replies and notifications more
 
 // Attach connects to the broker in o and returns a store that is served there until Close is called,
 // another store serves on the broker (see [OtherStoreError]), or a permanent error occurs, such as a
-// refused login. After any other error, the store reconnects and keeps its contents. Attach replaces
-// o.OnMessage and o.Subscribe.
+// refused login. After any other error, the store reconnects and keeps its contents.
 //
 // Attach returns when the store answers, or immediately with AttachOptions.Standby: see [Attached.Ready].
 // ctx limits only that wait. Two stores with the same client id never both have requests, because the
 // broker disconnects the older one; stores that start later give way to the one that answers.
-func Attach(ctx context.Context, o BrokerOptions, opts StoreOptions, data Data, more ...AttachOptions) (*Attached, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	a := &Attached{o: o, wake: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}), met: make(chan identity, 1), known: make(map[string]bool)}
-	for _, a.more = range more {
-	}
-	a.more = a.more.withDefaults()
+func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
+	a := &Attached{more: o.withDefaults(), wake: make(chan struct{}, 1), ended: make(chan struct{}), ready: make(chan struct{}), met: make(chan identity, 1), known: make(map[string]bool)}
 	a.identity = identity{id: rand.Text(), name: a.more.Name}
-	if opts.Reserve == nil {
-		opts.Reserve = a.reserve
+	opts := store.Options{
+		Now: func() time.Time { return time.Now().Add(o.Skew) }, MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Variants: o.Variants,
+		Reserve: a.reserve, Changed: func(c *store.Change) { a.port.changed(c) },
 	}
-	a.opts = opts
-	changed := opts.Changed
-	opts.Changed = func(c *store.Change) {
-		a.port.changed(c)
-		if changed != nil {
-			changed(c)
-		}
+	if o.Policy != nil {
+		opts.Authorize = o.Policy.engine().AllowsKey
 	}
-	if report := opts.Observe; report != nil {
+	if report := copying(o.Observe); report != nil {
 		opts.Observe = func(e observe.Event) {
 			if !a.port.collects(e) {
 				report(e)
 			}
 		}
 	}
+	a.opts = opts
 	running, cancel := context.WithCancelCause(context.Background())
 	a.cancel = cancel
 	var err error
-	a.engine, a.journal, err = openStore(opts, data, &a.mu, cancel)
+	a.engine, a.journal, err = openStore(opts, o.Data, &a.mu, cancel)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +171,9 @@ func (a *Attached) notified(topic string, err error) {
 
 // Close stops serving Redis clients, disconnects from the broker, and closes the data file.
 func (a *Attached) Close() error {
+	if a.cancel == nil {
+		return ErrClosed // a zero Attached
+	}
 	port := a.port.close()
 	_ = a.journal.wait() // Err returns the error of a failed commit
 	a.cancel(nil)
@@ -210,7 +202,7 @@ func (a *Attached) join(ctx context.Context) (k *asker, err error) {
 		a.identity.since, a.proven = time.Now(), time.Time{}
 		a.held, a.heldBytes = nil, 0
 		a.mu.Unlock()
-		if k, err = a.newAsker(ctx, a.o.ClientID, true); err == nil || a.isFinal(err) || !wait.For(ctx, retryPause()) {
+		if k, err = a.newAsker(ctx, a.more.ClientID, true); err == nil || a.isFinal(err) || !wait.For(ctx, retryPause()) {
 			break
 		}
 	}

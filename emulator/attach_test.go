@@ -27,7 +27,7 @@ func TestAttachedData(t *testing.T) {
 	data := newData(t).Around(broken.commit)
 	attach := func() *emulator.Attached {
 		t.Helper()
-		a, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store"}, emulator.StoreOptions{}, data)
+		a, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: address, ClientID: "store", Data: data})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestAttachedLiar(t *testing.T) {
 			ignored.Add(1)
 		}
 	}
-	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}, emulator.StoreOptions{Observe: observed}, emulator.Data{})
+	a, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: ln.Addr().String(), ClientID: "store", Observe: observed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAttachedGone(t *testing.T) {
 	t.Parallel()
 	address := mosquitto.Start(t, "set_tcp_nodelay true", mosquitto.Anonymous).Addresses[0]
 	observed := make(chan observe.Event, 1000)
-	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store"}, emulator.StoreOptions{Observe: func(e observe.Event) { observed <- e }}, emulator.Data{})
+	a, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: address, ClientID: "store", Observe: func(e observe.Event) { observed <- e }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestAttachedTakenOver(t *testing.T) {
 	}
 	b.Serve(ln)
 	o := mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}
-	a, err := emulator.Attach(t.Context(), o, emulator.StoreOptions{}, emulator.Data{})
+	a, err := emulator.Attach(t.Context(), emulator.AttachOptions{Address: o.Address, ClientID: o.ClientID})
 	if err != nil {
 		t.Fatal(err)
 	}

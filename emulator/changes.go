@@ -65,7 +65,7 @@ func (s *Server) note(c *store.Change) {
 		s.changes = s.changes[1:]
 	}
 	s.changes = append(s.changes, Change{
-		Key: string(c.Entry.Key()), Cause: c.Cause, ClientID: c.ClientID,
+		Key: string(c.Entry.Key()), Cause: Cause(c.Cause), ClientID: c.ClientID,
 		Value: append([]byte{}, c.Entry.Value()...), Version: version(c.Version), Time: c.Time,
 	})
 }
@@ -73,7 +73,7 @@ func (s *Server) note(c *store.Change) {
 // Changes returns the last 1024 changes of the store, oldest first. It returns none unless
 // Options.Changes is set. The caller may modify the result.
 func (s *Server) Changes() []Change {
-	s.broker.Lock()
+	s.lock()
 	changes := slices.Clone(s.changes)
 	s.broker.Unlock()
 	for i := range changes {

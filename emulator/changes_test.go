@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -35,7 +34,7 @@ func TestChanges(t *testing.T) {
 	}
 	for i, c := range changes {
 		n := 3000 - 1024 + i
-		if c.Key != strconv.Itoa(n) || string(c.Value) != value(n) || !c.Version.Equal(versions[n]) || c.Cause != store.CauseSet || c.Time.IsZero() {
+		if c.Key != strconv.Itoa(n) || string(c.Value) != value(n) || !c.Version.Equal(versions[n]) || c.Cause != emulator.CauseSet || c.Time.IsZero() {
 			t.Errorf("change %d is %+v", n, c)
 		}
 	}

@@ -39,7 +39,7 @@ func (s *Server) state() State {
 
 // State returns the current state.
 func (s *Server) State() State {
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	return s.state()
 }
@@ -49,11 +49,11 @@ func (s *Server) State() State {
 // [Server.Err] returns, and includes the last state.
 func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	defer context.AfterFunc(ctx, func() {
-		s.broker.Lock()
+		s.lock()
 		defer s.broker.Unlock()
 		s.changed.Broadcast()
 	})()
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	for {
 		st := s.state()
@@ -113,7 +113,7 @@ func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
 // Now returns the time on the store's clock.
 func (s *Server) Now() time.Time {
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	return s.now()
 }
@@ -289,7 +289,7 @@ func (s *Server) Delete(key string) (bool, error) {
 // Get returns a key's state, and whether the key exists.
 func (s *Server) Get(key string) (Entry, bool) {
 	defer s.awaitCommit()
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	e, found := s.store.Lookup([]byte(key))
 	if !found {
@@ -315,7 +315,7 @@ func (s *Server) All() iter.Seq2[string, Entry] {
 // next returns the first key that is not before start.
 func (s *Server) next(start []byte) (key string, e Entry, found bool) {
 	defer s.awaitCommit()
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	for first := range s.store.From(start) {
 		return string(first.Key()), newEntry(first), true
@@ -326,7 +326,7 @@ func (s *Server) next(start []byte) (key string, e Entry, found bool) {
 // Keys returns all keys in byte order.
 func (s *Server) Keys() []string {
 	defer s.awaitCommit()
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	var keys []string
 	for e := range s.store.From(nil) {

@@ -87,7 +87,7 @@ func (s *Server) AddFault(of Fault) (FaultState, error) {
 	if err != nil {
 		return FaultState{}, err
 	}
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	if len(s.faults) >= MaxFaults {
 		return FaultState{}, fmt.Errorf("there are %d faults: remove them first", MaxFaults)
@@ -197,7 +197,7 @@ func (f *fault) check(hasRedis bool) error {
 // Faults returns all faults that were added and not removed, including those that are over, in the order in which they
 // were added.
 func (s *Server) Faults() []FaultState {
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	all := make([]FaultState, len(s.faults))
 	for i, f := range s.faults {
@@ -262,7 +262,7 @@ func (s *Server) connectFault(clientID string) byte {
 
 // redisFault returns the fault of a Redis command.
 func (s *Server) redisFault(q redis.Intercepted) redis.Fault {
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	f, _ := s.takeFault(reachesRedis, []string{q.Client.ID, q.Name}, func(f *fault) bool {
 		if f.Verb == "" && !q.UsesKeys || f.Verb != "" && !strings.EqualFold(f.Verb, q.Verb) {

@@ -318,7 +318,7 @@ func (s *Server) reply(o *origin, m message) {
 // divert does what a fault or the function of InterceptNotifications decides about a notification. It returns false if
 // the notification is to be sent now.
 func (s *Server) divert(n *note, m message) bool {
-	action := s.notificationFault(Notification{ClientID: n.ClientID, Key: n.Key, Payload: store.Whole(n.Payload, m.Value)})
+	action := s.notificationFault(Notification{ClientID: n.ClientID, Key: n.Key, Payload: bytes.Clone(store.Whole(n.Payload, m.Value))})
 	if action.Drop || action.Delay <= 0 && !action.Duplicate && !action.Reorder {
 		return action.Drop
 	}

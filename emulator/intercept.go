@@ -37,7 +37,7 @@ type Action struct {
 type Notification struct {
 	ClientID string // the watcher
 	Key      string
-	Payload  []byte // RESP3; valid during the call
+	Payload  []byte // RESP3
 }
 
 // A NotificationAction specifies what the server does with one notification. With the zero value, the server

@@ -61,7 +61,7 @@ func (s *Server) addAll(seeds iter.Seq2[Seed, error], replace bool) error {
 // add sets a key, whatever the rules and its fence say, and returns whether it existed. Unless replace is set, a key
 // that exists stays as it is; NX would be refused for a key with a fence.
 func (s *Server) add(seed Seed, replace bool) (existed bool, err error) {
-	s.broker.Lock()
+	s.lock()
 	e, existed := s.store.Lookup([]byte(seed.Key))
 	var fence Version
 	if existed {

@@ -27,6 +27,14 @@ func (s *Server) observed(e observe.Event) {
 	s.opts.Observe(e)
 }
 
+// copying returns a function that calls report with a copy of each event; nil if report is nil.
+func copying(report func(Event)) func(Event) {
+	if report == nil {
+		return nil
+	}
+	return func(e Event) { report(e.Clone()) }
+}
+
 // ruleFor returns which rule of a BrokerAuthorization decides about the first key of a request; "" = none does.
 func (s *Server) ruleFor(e *observe.Event) string {
 	if s.policy == nil || !s.policy.FromResources() || len(e.Keys) == 0 {

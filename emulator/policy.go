@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509/pkix"
 	"errors"
@@ -16,19 +17,68 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Policy says what clients may do. Its method AllowsKey is a function for [StoreOptions].Authorize.
-type Policy = policy.Policy
+// A Policy says what clients may do. [ParsePolicy], [ParseRules] and [PolicyFunc] return one; the zero Policy allows
+// nothing.
+type Policy struct {
+	// Attributes are those of the clients, for rules that depend on them; nil = none.
+	Attributes Attributes
+
+	rules policy.Policy
+}
+
+// Attributes are the attributes of clients: the values by name, by subject. A subject is a user name, or the subject of
+// the client's certificate or of one that issued it.
+type Attributes map[string]map[string]string
 
 // ParsePolicy parses a BrokerAuthorization, YAML or JSON, as kubectl, az, the REST API or the portal
 // show it. file is its name in errors and in the log. Policy.Check returns mistakes. As on the broker, the
 // policy applies only to a server with a login. Set Policy.Attributes if rules depend on attributes of clients.
-func ParsePolicy(file string, text []byte) (*Policy, error) { return policy.Parse(file, text) }
+func ParsePolicy(file string, text []byte) (*Policy, error) {
+	rules, err := policy.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	return &Policy{rules: *rules}, nil
+}
+
+// MergePolicies returns a policy that allows what one of several allows. It has no Attributes.
+func MergePolicies(all ...*Policy) *Policy {
+	var rules []*policy.Policy
+	for _, p := range all {
+		rules = append(rules, &p.rules)
+	}
+	return &Policy{rules: *policy.Merge(rules...)}
+}
+
+// Check returns what does not work in the policy, or works differently from what it seems, each with its file and line.
+// It may take seconds for many rules; ctx ends it.
+func (p *Policy) Check(ctx context.Context) (mistakes []error) {
+	for _, f := range p.rules.Check(ctx, policy.Warning) {
+		mistakes = append(mistakes, fmt.Errorf("%s:%d: %s (%s)", f.File, f.Line, f.Message, f.ID))
+	}
+	return mistakes
+}
+
+// AllowsKey reports whether a client may read a key or, if write is set, may write it. With a nil Policy it may.
+func (p *Policy) AllowsKey(clientID, username, key string, write bool) bool {
+	return p == nil || p.engine().AllowsKey(clientID, username, key, write)
+}
+
+// engine returns the policy that decides, with the attributes; nil if p is nil.
+func (p *Policy) engine() *policy.Policy {
+	if p == nil {
+		return nil
+	}
+	rules := p.rules
+	rules.Attributes = policy.Attributes(p.Attributes)
+	return &rules
+}
 
 // ParseAttributes parses the attributes of clients for Policy.Attributes, YAML or JSON: a mapping of each
-// subject to its attributes, annotated ServiceAccounts or a BrokerAuthentication. A subject is a user name, or
-// the subject of the client's certificate or of one that issued it. file is the name in errors.
-func ParseAttributes(file string, text []byte) (policy.Attributes, error) {
-	return policy.ParseAttributes(file, text)
+// subject to its attributes, annotated ServiceAccounts or a BrokerAuthentication. file is the name in errors.
+func ParseAttributes(file string, text []byte) (Attributes, error) {
+	attributes, err := policy.ParseAttributes(file, text)
+	return Attributes(attributes), err
 }
 
 // ParseRules returns the policy of rules in the short form USER:METHOD:KEYS, where METHOD is Read, Write or
@@ -43,7 +93,7 @@ func ParseRules(rules ...string) (*Policy, error) {
 		}
 		all = append(all, r)
 	}
-	return policy.FromShort(all), nil
+	return &Policy{rules: *policy.FromShort(all)}, nil
 }
 
 // An Access is something that a client wants to do.
@@ -54,22 +104,22 @@ type Access struct {
 }
 
 // A Method is a kind of access.
-type Method = policy.Method
+type Method string
 
 // The methods of an [Access].
 const (
-	Read      = policy.Read
-	Write     = policy.Write
-	Publish   = policy.Publish
-	Subscribe = policy.Subscribe
+	Read      Method = "Read"
+	Write     Method = "Write"
+	Publish   Method = "Publish"
+	Subscribe Method = "Subscribe"
 )
 
 // PolicyFunc returns a policy that asks a function. All clients may connect. The function must not call the
 // server. The server asks for each access to a key, but may remember answers about topics.
 func PolicyFunc(allow func(Access) bool) *Policy {
-	return policy.FromFunc(func(who policy.Principal, a policy.Action) bool {
-		return allow(Access{who.ClientID, who.Username, a.Method, a.On})
-	})
+	return &Policy{rules: *policy.FromFunc(func(who policy.Principal, a policy.Action) bool {
+		return allow(Access{who.ClientID, who.Username, Method(a.Method.String()), a.On})
+	})}
 }
 
 // A RuleError reports a rule of [ParseRules] that is invalid or can never apply.
@@ -89,10 +139,10 @@ func (o *Options) hasLogin() bool {
 // checkProvable returns an error if a rule in the short form can never apply, because no client can log in
 // with the user name that the rule requires.
 func (o *Options) checkProvable() error {
-	if o.Policy == nil || o.Policy.FromResources() || o.hasLogin() {
+	if o.Policy == nil || o.Policy.rules.FromResources() || o.hasLogin() {
 		return nil
 	}
-	for _, r := range o.Policy.Rules {
+	for _, r := range o.Policy.rules.Rules {
 		if len(r.Usernames) > 0 {
 			return &RuleError{r.Name, fmt.Errorf("user %q can never log in: no login with user names is configured", r.Usernames[0])}
 		}
@@ -104,11 +154,11 @@ func (o *Options) checkProvable() error {
 }
 
 // policy returns the policy that applies, or nil if all clients may do everything.
-func (o *Options) policy() *Policy {
-	if o.Policy != nil && o.Policy.FromResources() && !o.hasLogin() {
+func (o *Options) policy() *policy.Policy {
+	if o.Policy != nil && o.Policy.rules.FromResources() && !o.hasLogin() {
 		return nil
 	}
-	return o.Policy
+	return o.Policy.engine()
 }
 
 // A member is what the server knows of a client, connected or away, for its rules. The broker's lock guards it.
@@ -119,7 +169,7 @@ type member struct {
 	subjects  []string // of its certificate and of the certificate's issuers
 	who       policy.Principal
 
-	of       *Policy // the policy that the fields below are from; nil = none
+	of       *policy.Policy // the policy that the fields below are from; nil = none
 	grant    *policy.Client
 	connects bool   // the client may connect; if not, it may do nothing
 	requests bool   // the client may send requests to the store
@@ -130,7 +180,7 @@ type member struct {
 const maxReply = 256
 
 // apply sets the rules for a client, which a policy grants.
-func (m *member) apply(p *Policy, grant *policy.Client) {
+func (m *member) apply(p *policy.Policy, grant *policy.Client) {
 	m.of, m.grant, m.reply = p, grant, ""
 	m.connects = grant.Allowed(policy.Action{Method: policy.Connect}) != nil
 	m.requests = grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil
@@ -207,7 +257,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 
 // rulesFor finds the rules for a client that logs in, without the broker's lock: to compile their patterns may take
 // long. p is nil if no rules apply.
-func (s *Server) rulesFor(clientID, username string, subjects []string) (who policy.Principal, p *Policy, grant *policy.Client) {
+func (s *Server) rulesFor(clientID, username string, subjects []string) (who policy.Principal, p *policy.Policy, grant *policy.Client) {
 	s.broker.Lock()
 	p = s.policy
 	s.broker.Unlock()
@@ -219,7 +269,7 @@ func (s *Server) rulesFor(clientID, username string, subjects []string) (who pol
 }
 
 // principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
-func principal(p *Policy, clientID, username string, subjects []string) policy.Principal {
+func principal(p *policy.Policy, clientID, username string, subjects []string) policy.Principal {
 	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, subjects)}
 }
 
@@ -393,7 +443,7 @@ func (s *Server) rule(m *member, a policy.Action) string {
 
 // stillMay reports whether what a client was allowed to do under an earlier policy is still allowed: to send requests
 // whose replies go to a topic.
-func (s *Server) stillMay(c *broker.Client, earlier *Policy, topic []byte) bool {
+func (s *Server) stillMay(c *broker.Client, earlier *policy.Policy, topic []byte) bool {
 	return s.policy == earlier || s.member(c.Identity).requests && s.mayReplyTo(c, topic)
 }
 
@@ -405,7 +455,7 @@ func (s *Server) SetPolicy(p *Policy) {
 		if s.policy == nil || p == nil {
 			return
 		}
-		s.policy = p
+		s.policy = p.engine()
 		s.broker.Reauthorize()
 		s.broker.Clients(func(c *broker.Client) { c.Disconnect(broker.AdministrativeAction) })
 		if s.port != nil {

@@ -100,7 +100,7 @@ func TestPolicyExamples(t *testing.T) {
 		}
 		for _, r := range rows {
 			current := *p
-			current.Attributes = policy.Attributes{r.user: r.attributes}
+			current.Attributes = emulator.Attributes{r.user: r.attributes}
 			for login, s := range servers {
 				s.SetPolicy(&current)
 				var conn net.Conn

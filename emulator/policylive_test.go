@@ -32,7 +32,7 @@ func TestPolicyJourneys(t *testing.T) {
 	s := emulator.Start(t, emulator.Options{CheckLogin: func(string, []byte) bool { return true }, Policy: parseRules(t, "nobody:Read:x")})
 	played := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		p, err := emulator.ParsePolicy(name, []byte(policies.Resource(all[name])))
+		p, err := policy.Parse(name, []byte(policies.Resource(all[name])))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestPolicyJourneys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seeded.Attributes = p.Attributes
+		seeded.Attributes = emulator.Attributes(p.Attributes)
 		s.SetPolicy(seeded)
 		alone := func() { // nobody else may take a client id that is in use
 			if err := s.Await(t.Context(), func(st emulator.State) bool { return st.Connections == 0 }); err != nil {
@@ -97,7 +97,7 @@ func TestPolicyJourneys(t *testing.T) {
 }
 
 // playJourneys plays the journeys of a client, as a library does them, for two keys, and returns how many were played.
-func playJourneys(t *testing.T, s *emulator.Server, p *emulator.Policy, who policy.Principal, library, name string) (played int) {
+func playJourneys(t *testing.T, s *emulator.Server, p *policy.Policy, who policy.Principal, library, name string) (played int) {
 	t.Helper()
 	reply, _ := policy.Journey("get", library, who.ClientID, "k")
 	if strings.ContainsAny(reply[2].On, "+#") {

@@ -448,6 +448,9 @@ type RedisOptions struct {
 // ServeRedis starts to serve the store to Redis clients, and returns the URL for clients on this
 // machine. Close stops the service. ServeRedis must be called at most once.
 func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
+	if a.engine == nil {
+		return "", ErrClosed // a zero Attached
+	}
 	ln, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return "", fmt.Errorf("listen on %s: %w", o.Listen, err)
@@ -456,7 +459,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 		ln = admission.ListenTLS(ln, o.TLS)
 	}
 	opts := redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log}
-	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, o.Observe)
+	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, copying(o.Observe))
 	if err != nil {
 		return "", errors.Join(err, ln.Close())
 	}

@@ -17,20 +17,53 @@ type (
 	// An Event is a request, an expired key or a change of a connection, for Options.Observe.
 	Event = observe.Event
 
-	// A Cause is why a key changed.
-	Cause = store.Cause
+	// A TraceEvent is an MQTT packet that was sent or received, as in package client.
+	TraceEvent = mqtt.Event
 
-	// BrokerOptions are how [Attach] connects to a broker: Address, TLS, ClientID, Username, Password and more.
-	BrokerOptions = mqtt.Options
+	// A Message is the content of a PUBLISH in a TraceEvent.
+	Message = mqtt.Message
+
+	// An Op is the kind of an [Event].
+	Op = observe.Op
+
+	// An Outcome is how a request of an [Event] ended.
+	Outcome = observe.Outcome
 
 	// A Version is a reading of a hybrid logical clock, as in package client.
 	Version = wire.Version
 
 	// Variants selects alternative behavior where the protocol is ambiguous.
 	Variants = store.Variants
+)
 
-	// StoreOptions configure the store that [Attach] serves.
-	StoreOptions = store.Options
+// The kinds of events.
+const (
+	OpRequest    = observe.Request // a request to the store, or a Redis command
+	OpApply      = observe.Apply   // a write of a Redis command
+	OpExpire     = observe.Expire  // a key expired
+	OpConnect    = observe.Connect
+	OpRefuse     = observe.Refuse // a client could not connect
+	OpDisconnect = observe.Disconnect
+)
+
+// The outcomes of requests.
+const (
+	OutcomeOK      = observe.OK
+	OutcomeNo      = observe.No      // a condition was not met, or the key does not exist
+	OutcomeRefused = observe.Refused // the reply is an error
+	OutcomeIgnored = observe.Ignored // there is no reply
+)
+
+// A Cause is why a key changed.
+type Cause string
+
+// The causes of changes.
+const (
+	CauseSet     Cause = "set"
+	CauseSetPX   Cause = "set px" // with an expiry
+	CauseDel     Cause = "del"
+	CauseVDel    Cause = "vdel"
+	CauseExpired Cause = "expired"
 )
 
 // A Response is the answer to a request.

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/neterr"
 	"github.com/sscli/sscli/internal/pipenet"
+	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -79,8 +80,8 @@ type Options struct {
 
 	// Observe, unless nil, is called for each request, each Redis command, each key that expires,
 	// and each MQTT client that connects, is refused or disconnects. The calls are in the order of
-	// the events. The server is locked during a call: Observe must not call the server, and all
-	// clients wait while Observe runs.
+	// the events, which Observe may keep. The server is locked during a call: Observe must not call the server, and
+	// all clients wait while Observe runs.
 	Observe func(Event)
 }
 
@@ -106,6 +107,7 @@ var ErrClosed = errors.New("the emulator is closed")
 // requests to the request topic. Its methods are safe for concurrent use.
 type Server struct {
 	opts    Options
+	zero    sync.Once // see lock
 	broker  *broker.Broker
 	ln      net.Listener
 	ws      net.Listener      // nil = no WebSockets
@@ -134,7 +136,7 @@ type Server struct {
 	delayed   map[*broker.Timer]int // what after has scheduled, with its memory in bytes
 	late      map[string]func()     // sends a notification that must follow the next one, by client id
 	faults    []*fault
-	policy    *Policy // nil = all clients may do everything
+	policy    *policy.Policy // nil = all clients may do everything
 	explained explanations
 	absent    *member // the last client that was not connected when its access to a key was judged
 	loading   bool    // the rules do not apply to the request that the store is answering
@@ -217,6 +219,7 @@ func (o *Options) complete() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Observe = copying(o.Observe)
 	return nil
 }
 
@@ -259,8 +262,13 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 	}
 }
 
-// Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+// Addr returns the address that the server listens on; nil for a zero Server.
+func (s *Server) Addr() net.Addr {
+	if s.ln == nil {
+		return nil
+	}
+	return s.ln.Addr()
+}
 
 // WebSocketAddr returns the address on which the server listens for WebSockets, or nil if there is none.
 func (s *Server) WebSocketAddr() net.Addr {
@@ -277,8 +285,11 @@ func (s *Server) WebSocketAddr() net.Addr {
 //	…
 //	s, err := client.New(client.Options{Dial: store.Dial})
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if s.pipes != nil {
+	switch {
+	case s.pipes != nil:
 		return s.pipes.Dial(ctx, network, address)
+	case s.ln == nil:
+		return nil, ErrClosed
 	}
 	return new(net.Dialer).DialContext(ctx, s.Addr().Network(), s.Addr().String())
 }
@@ -321,11 +332,15 @@ func (s *Server) Close() error {
 
 // Done returns a channel that is closed when the server is closed, or when it ends because it cannot
 // write its data file. In the latter case, Err returns the error.
-func (s *Server) Done() <-chan struct{} { return s.ended }
+func (s *Server) Done() <-chan struct{} {
+	s.lock()
+	defer s.broker.Unlock()
+	return s.ended
+}
 
 // Err returns the error that ended the server, or nil if the server is running or was closed by Close.
 func (s *Server) Err() error {
-	s.broker.Lock()
+	s.lock()
 	defer s.broker.Unlock()
 	return s.err
 }
@@ -341,9 +356,25 @@ func (s *Server) fail(err error) {
 	s.end.Do(func() { close(s.ended) })
 }
 
+// lock locks the broker. It makes a zero Server one that is closed.
+func (s *Server) lock() {
+	s.zero.Do(func() {
+		if s.broker != nil {
+			return
+		}
+		_ = s.opts.complete() // no error is possible
+		s.broker, s.store = broker.New(broker.Options{Log: s.opts.Log}), store.New(store.Options{})
+		_ = s.broker.Close()
+		s.changed.L, s.notified.L = s.broker, s.broker
+		s.closed, s.ended = true, make(chan struct{})
+		close(s.ended)
+	})
+	s.broker.Lock()
+}
+
 // update changes the server's state and wakes Await.
 func (s *Server) update(change func()) {
-	s.broker.Lock()
+	s.lock()
 	change()
 	s.broker.Unlock()
 	s.changed.Broadcast()

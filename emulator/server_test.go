@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -622,7 +621,7 @@ func TestFastForward(t *testing.T) {
 	}
 	last := changes[len(changes)-1]
 	// The store keeps expiry times of the wall clock, which may differ from the monotonic clock.
-	if late := last.Time.Round(0).Sub(changes[0].Time.Round(0)); last.Cause != store.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
+	if late := last.Time.Round(0).Sub(changes[0].Time.Round(0)); last.Cause != emulator.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
 		t.Errorf("b was removed by %s after %v", last.Cause, late)
 	}
 }
@@ -1098,8 +1097,7 @@ func ExampleNew() {
 // A broker without a state store, such as Mosquitto, gets one.
 func ExampleAttach() {
 	ctx := context.Background()
-	store, err := emulator.Attach(ctx, emulator.BrokerOptions{Address: "127.0.0.1:1883", ClientID: "statestore"},
-		emulator.StoreOptions{}, emulator.Data{File: "state.db"})
+	store, err := emulator.Attach(ctx, emulator.AttachOptions{Address: "127.0.0.1:1883", ClientID: "statestore", Data: emulator.Data{File: "state.db"}})
 	if err != nil {
 		fmt.Println(err)
 		return

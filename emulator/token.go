@@ -22,6 +22,8 @@ type Issuer struct {
 	Audience string
 }
 
+var errNoKey = errors.New("tokens have no key: an Issuer comes from NewIssuer, and a Verifier needs a Key")
+
 // NewIssuer returns an issuer with a new key.
 func NewIssuer(audience string) (*Issuer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -30,6 +32,9 @@ func NewIssuer(audience string) (*Issuer, error) {
 
 // method returns the signing algorithm for the type of the issuer's key.
 func (i *Issuer) method() (jwt.SigningMethod, error) {
+	if i.Key == nil {
+		return nil, errNoKey
+	}
 	switch key := i.Key.Public().(type) {
 	case *ecdsa.PublicKey:
 		if key.Curve == elliptic.P256() {
@@ -63,6 +68,9 @@ func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (strin
 
 // Verify does the same checks as [Verifier.Verify], with the issuer's key.
 func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
+	if i.Key == nil {
+		return Login{}, errNoKey
+	}
 	v := Verifier{Audience: i.Audience, Key: func(string) (crypto.PublicKey, error) { return i.Key.Public(), nil }}
 	return v.Verify(token, now)
 }
@@ -83,6 +91,9 @@ type Verifier struct {
 // (unless v.Issuer is empty), and that the token is valid at the time now, without tolerance for clock
 // differences.
 func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
+	if v.Key == nil {
+		return Login{}, errNoKey
+	}
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"}),
 		jwt.WithAudience(v.Audience), jwt.WithExpirationRequired(), jwt.WithTimeFunc(func() time.Time { return now }), jwt.WithStrictDecoding(),

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
@@ -133,13 +132,10 @@ func scriptBegins(ts *testscript.TestScript, neg bool, args []string) {
 // which takes 5 ms and keeps the scripts independent.
 func attach(ts *testscript.TestScript, o emulator.Options) {
 	address := mosquitto.Start(mosquittoTester{ts: ts}, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-	engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
-	if o.Skew != 0 {
-		engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
-	}
+	engine := emulator.AttachOptions{Address: address, ClientID: client.NewClientID(), MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Policy: o.Policy, Variants: o.Variants, Skew: o.Skew}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	store, err := emulator.Attach(ctx, mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine, emulator.Data{})
+	store, err := emulator.Attach(ctx, engine)
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(store.Close()) })
 	ts.Setenv("SSCLI_URL", "mqtt://"+address)

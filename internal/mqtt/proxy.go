@@ -198,3 +198,13 @@ func during(ctx context.Context, nc net.Conn, step func() error) error {
 	}
 	return err
 }
+
+// WithoutPassword returns the URL of a proxy, which may be nil, without its password.
+func WithoutPassword(proxy *url.URL) *url.URL {
+	if proxy == nil || proxy.User == nil {
+		return proxy
+	}
+	shown := *proxy
+	shown.User = url.User(proxy.User.Username())
+	return &shown
+}

@@ -3,12 +3,15 @@
 package observe
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // An Event is something that a server reports to a callback. Its slices are valid only until the
-// callback returns.
+// callback returns; see [Event.Clone].
 type Event struct {
 	Op           Op
 	Time         time.Time // on the server's clock
@@ -41,6 +44,20 @@ type Event struct {
 	Remote   string // the client's address
 	Protocol string // such as MQTT 5; empty = unknown
 	Reason   string
+}
+
+// Clone returns a copy that shares no memory with e.
+func (e Event) Clone() Event {
+	e.Keys, e.Value, e.Options, e.Notified = slices.Clone(e.Keys), bytes.Clone(e.Value), slices.Clone(e.Options), slices.Clone(e.Notified)
+	for _, texts := range [][]string{e.Keys, e.Notified} {
+		for i, text := range texts {
+			texts[i] = strings.Clone(text)
+		}
+	}
+	for i, word := range e.Options {
+		e.Options[i] = bytes.Clone(word)
+	}
+	return e
 }
 
 // Op is the kind of an [Event].

@@ -51,7 +51,7 @@ func (f Login) Apply(o *emulator.Options, tokens bool) error {
 		}
 		o.CheckLogin = users.Check
 		if !tokens && f.Tokens == "" {
-			if err := users.checkRules(o.Policy); err != nil {
+			if err := users.checkRules(f.Allow); err != nil {
 				return err
 			}
 		}
@@ -66,15 +66,11 @@ func (f Login) Apply(o *emulator.Options, tokens bool) error {
 }
 
 // checkRules returns a usage error if a rule of --allow is for a user who cannot log in.
-func (u Users) checkRules(p *emulator.Policy) error {
-	if p == nil {
-		return nil
-	}
-	for _, r := range p.Rules {
-		for _, user := range r.Usernames {
-			if _, known := u[user]; !known {
-				return RuleError(&emulator.RuleError{Rule: r.Name, Err: fmt.Errorf("user %q can never log in: not in the list of users", user)})
-			}
+func (u Users) checkRules(rules []string) error {
+	for _, text := range rules {
+		r, err := policy.ParseShort(text)
+		if _, known := u[r.User]; err == nil && r.User != "*" && !known {
+			return RuleError(&emulator.RuleError{Rule: text, Err: fmt.Errorf("user %q can never log in: not in the list of users", r.User)})
 		}
 	}
 	return nil

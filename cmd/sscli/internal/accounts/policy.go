@@ -13,7 +13,6 @@ import (
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
-	"github.com/sscli/sscli/internal/policy"
 )
 
 // Policies are the rules of --policy with the attributes of --attributes, which are read again when
@@ -49,32 +48,32 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 	return p, nil
 }
 
-func (p *Policies) read(ctx context.Context) (*policy.Policy, error) {
+func (p *Policies) read(ctx context.Context) (*emulator.Policy, error) {
 	p.state = p.stat()
-	var all []*policy.Policy
+	var all []*emulator.Policy
 	for _, name := range p.files.Policy {
 		text, err := files.ReadText(name)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
-		one, err := policy.Parse(format.Location(name, 0, 0), text)
+		one, err := emulator.ParsePolicy(format.Location(name, 0, 0), text)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
 		all = append(all, one)
 	}
-	var attributes policy.Attributes
+	var attributes emulator.Attributes
 	if name := string(p.files.Attributes); name != "" {
 		text, err := files.ReadText(name)
 		if err == nil {
-			attributes, err = policy.ParseAttributes(format.Location(name, 0, 0), text)
+			attributes, err = emulator.ParseAttributes(format.Location(name, 0, 0), text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--attributes: %w", err)
 		}
 	}
-	merged := policy.Merge(all...)
-	if n := len(merged.Check(ctx, policy.Warning)); n > 0 {
+	merged := emulator.MergePolicies(all...)
+	if n := len(merged.Check(ctx)); n > 0 {
 		hint := "sscli policy check"
 		for _, name := range p.files.Policy {
 			hint += " " + format.ShWord(name)

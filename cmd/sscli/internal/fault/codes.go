@@ -1,23 +1,26 @@
 package fault
 
-// Exit codes. Scripts rely on them, so they must not change. [Codes] returns their meanings.
+import "github.com/sscli/sscli/client"
+
+// Exit codes. Scripts rely on them, so they must not change. [Codes] returns their meanings. Those of errors of the
+// client are the values of [client.Class].
 const (
-	CodeNo         = 1
-	CodeUsage      = 2
-	CodeConnection = 3
-	CodeLogin      = 4
-	CodeStore      = 5
-	CodeFencing    = 6
-	CodeClock      = 7
-	CodeLockLost   = 8
-	codeAnswer     = 9
-	codeContinuity = 10
-	CodeUnknown    = 11
+	CodeNo         = int(client.ClassNo)
+	CodeUsage      = int(client.ClassInvalid)
+	CodeConnection = int(client.ClassConnection)
+	CodeLogin      = int(client.ClassLogin)
+	CodeStore      = int(client.ClassStore)
+	CodeFencing    = int(client.ClassFencing)
+	CodeClock      = int(client.ClassClock)
+	CodeLockLost   = int(client.ClassLockLost)
+	codeAnswer     = int(client.ClassReply)
+	codeContinuity = int(client.ClassContinuity)
+	CodeUnknown    = int(client.ClassUnknown)
 	CodeOutput     = 12
 	CodeData       = 13
 	CodePartial    = 14
 	codeOtherStore = 15
-	codeTimeout    = 124
+	codeTimeout    = int(client.ClassTimeout)
 )
 
 // A Code is a row of the table of exit codes in help and docs.

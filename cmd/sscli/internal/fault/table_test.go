@@ -192,6 +192,33 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestClass: the class of an error of the client is the exit code of the command line.
+func TestClass(t *testing.T) {
+	ours := " interrupted expectation outcome_unknown gap stores not_applied child guard usage no_broker config context config_file protected terminal " +
+		"output other_store self_test data_file not_dataset not_written file kubectl_missing kubectl_login kubectl_forbidden " // not the client's
+	n := 0
+	for _, c := range explained {
+		if strings.Contains(ours, " "+c.kind+" ") {
+			continue
+		}
+		n++
+		if got := int(client.Class(fmt.Errorf("get %q: %w", "a", c.err))); got != c.code {
+			t.Errorf("%v: class %d, want %d", c.err, got, c.code)
+		}
+	}
+	for err, want := range map[error]client.ErrorClass{
+		nil: client.ClassOK, context.Canceled: client.ClassCanceled, &client.LockUnknownError{}: client.ClassUnknown,
+		&client.LostAnswerError{Err: context.DeadlineExceeded}: client.ClassUnknown,
+	} {
+		if got := client.Class(err); got != want {
+			t.Errorf("%v: class %d, want %d", err, got, want)
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d errors", n)
+	}
+}
+
 func TestExplanations(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, e := range Table() {

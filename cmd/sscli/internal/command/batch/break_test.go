@@ -22,7 +22,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
@@ -320,14 +319,15 @@ func TestBatchMosquittoDies(t *testing.T) {
 	address := broker.Addresses[0]
 	reached := make(chan struct{})
 	var writes atomic.Int32
-	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store-" + client.NewClientID()}, emulator.StoreOptions{
-		Authorize: func(_, _, _ string, write bool) bool {
-			if write && writes.Add(1) == 150 {
+	store, err := emulator.Attach(t.Context(), emulator.AttachOptions{
+		Address: address, ClientID: "store-" + client.NewClientID(),
+		Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+			if a.Method == emulator.Write && writes.Add(1) == 150 {
 				close(reached)
 			}
 			return true
-		},
-	}, emulator.Data{})
+		}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

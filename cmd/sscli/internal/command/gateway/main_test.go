@@ -15,7 +15,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 	"github.com/sscli/sscli/internal/testkit/redistest"
@@ -88,8 +87,8 @@ func onBoth(t *testing.T, o emulator.Options, test func(t *testing.T, address st
 	t.Run("mosquitto", func(t *testing.T) {
 		t.Parallel()
 		address := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
-		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine, emulator.Data{})
+		engine := emulator.AttachOptions{Address: address, ClientID: client.NewClientID(), MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Policy: o.Policy, Variants: o.Variants, Skew: o.Skew}
+		store, err := emulator.Attach(t.Context(), engine)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
-	"github.com/sscli/sscli/internal/wire"
 )
 
 // checkAttach returns a usage error if --attach is combined with a command, with --load, or with a
@@ -96,24 +95,17 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return err
 	}
-	engine := emulator.StoreOptions{
-		Now:     func() time.Time { return time.Now().Add(served.Skew) },
-		MaxKeys: served.MaxKeys,
-	}
+	more := attachOptions(a, o)
+	more.Standby, more.Skew, more.MaxKeys, more.Data = f.standby.Duration, served.Skew, served.MaxKeys, served.Data
 	if log != nil {
-		engine.Observe = log.Observe
+		more.Observe = log.Observe
 		served.Observe, served.Log = log.Observe, a.Logger()
 	}
-	connection, err := attachOptions(ctx, a, o)
-	if err != nil {
-		return err
-	}
-	more := emulator.AttachOptions{Standby: f.standby.Duration, ResponseTopic: o.ResponseTopic, Timeout: o.Timeout, Log: a.Logger()}
 	var attached *emulator.Attached
 	retry := a.NewRetry(a.Settings.RetryFor)
 	retry.Timeout = o.Timeout + 20*time.Second // the store also waits for other stores and tests itself
 	err = retry.Do(ctx, func(ctx context.Context) (err error) {
-		attached, err = emulator.Attach(ctx, connection, engine, served.Data, more)
+		attached, err = emulator.Attach(ctx, more)
 		return err
 	})
 	if err != nil {
@@ -191,34 +183,18 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 
 // attachOptions returns how to connect to the broker that o names. Without --client-id, all stores have one client
 // id, so that the broker itself lets only one of them be connected.
-func attachOptions(ctx context.Context, a *app.App, o client.Options) (mqtt.Options, error) {
+func attachOptions(a *app.App, o client.Options) emulator.AttachOptions {
 	id := a.Settings.ClientID
 	if id == "" {
 		id = cmp.Or(a.Settings.ClientIDPrefix, "sscli") + "-store"
 	}
-	m := mqtt.Options{
-		Address:   o.Address,
-		TLS:       o.TLS,
-		WebSocket: o.WebSocket,
-		Proxy:     o.Proxy,
-		Dial:      o.Dial,
-		ClientID:  id,
-		Username:  o.Username,
-		Tap:       o.Trace,
-
-		User:         []mqtt.Property{{Name: wire.PropMetricCategory, Value: cmp.Or(o.MetricCategory, client.DefaultMetricCategory)}},
-		AwaitConnack: o.NoPipelining,
-	}
-	if o.Password != nil {
-		password, err := o.Password()
-		if err != nil {
-			return m, err
-		}
-		m.Password = password
+	m := emulator.AttachOptions{
+		Address: o.Address, TLS: o.TLS, WebSocket: o.WebSocket, Proxy: o.Proxy, Dial: o.Dial, ClientID: id, Username: o.Username,
+		Password: o.Password, Trace: o.Trace, MetricCategory: cmp.Or(o.MetricCategory, client.DefaultMetricCategory),
+		NoPipelining: o.NoPipelining, ResponseTopic: o.ResponseTopic, Timeout: o.Timeout, Log: a.Logger(),
 	}
 	if o.TokenFile != "" || o.ReadToken != nil {
-		// Data is called for each connection, so a later connection does not use an expired token.
-		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return o.Token(ctx) }}
+		m.Token = o.Token
 	}
-	return m, nil
+	return m
 }
