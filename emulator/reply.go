@@ -26,6 +26,9 @@ type (
 	// An Op is the kind of an [Event].
 	Op = observe.Op
 
+	// A KeyUse is what a request of an [Event] does with a key, in its field Access: "read", "write" or "read+write".
+	KeyUse = observe.Access
+
 	// An Outcome is how a request of an [Event] ended.
 	Outcome = observe.Outcome
 

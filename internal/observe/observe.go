@@ -48,7 +48,8 @@ type Event struct {
 
 // Clone returns a copy that shares no memory with e.
 func (e Event) Clone() Event {
-	e.Keys, e.Value, e.Options, e.Notified = slices.Clone(e.Keys), bytes.Clone(e.Value), slices.Clone(e.Options), slices.Clone(e.Notified)
+	e.Keys, e.Access, e.Notified = slices.Clone(e.Keys), slices.Clone(e.Access), slices.Clone(e.Notified)
+	e.Value, e.Options = bytes.Clone(e.Value), slices.Clone(e.Options)
 	for _, texts := range [][]string{e.Keys, e.Notified} {
 		for i, text := range texts {
 			texts[i] = strings.Clone(text)
