@@ -115,7 +115,7 @@ func (r batchReport) check(t *testing.T, holds func(key string) string) {
 			t.Errorf("line %d is said to be applied and has the error %v", n, code)
 		case r.applied[n] && !now:
 			t.Errorf("line %d is said to be applied, and the store does not have it", n)
-		case code == fault.CodeUnknown:
+		case code == float64(fault.CodeUnknown):
 			unknown++
 		case failed:
 			if refused++; now {
@@ -303,7 +303,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	}
 	store.FastForward(time.Hour)
 	r := <-ended
-	if r.code != fault.CodeStore || r.resume != 3 || r.failed[3] != fault.CodeStore || len(r.failed) != 1 {
+	if r.code != fault.CodeStore || r.resume != 3 || r.failed[3] != float64(fault.CodeStore) || len(r.failed) != 1 {
 		t.Errorf("exit code %d, to go on from line %d, errors %v; want line 3 alone", r.code, r.resume, r.failed)
 	}
 	for n := 4; n <= 10; n++ {

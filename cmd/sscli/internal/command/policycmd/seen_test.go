@@ -26,7 +26,8 @@ func TestRights(t *testing.T) {
 	o := emulator.Options{Redis: "127.0.0.1:0", Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return granted[a.On]&a.Method != 0
+		m, _ := policy.ParseMethod(string(a.Method))
+		return granted[a.On]&m != 0
 	})}
 	o.Observe = func(e emulator.Event) {
 		mu.Lock()
