@@ -108,7 +108,7 @@ func (s *Session) Lock(ctx context.Context, name string, options ...LockOptions)
 		s.wg.Done()
 		return nil, err
 	}
-	if err := a.watch(ctx); err != nil {
+	if err := a.begin(ctx); err != nil {
 		s.wg.Done()
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type rivalry struct {
 	fresh   bool          // each turn has a session of its own, as a process that acquires the lock once
 	oneShot bool          // by AcquireLock and ReleaseLock
 	lost    float64       // the share of lost notifications
+	late    time.Duration // one request in four takes longer, by this on average, as on a busy machine
 	turns   int           // hand-overs; then the rivalry ends
 }
 
@@ -86,7 +87,11 @@ func (r rivalry) run(t *testing.T) (out tally) {
 		}})
 		defer store.Close()
 		store.Intercept(func(emulator.Request) emulator.Action {
-			return emulator.Action{Delay: latency + rand.N(latency/2)}
+			delay := latency + rand.N(latency/2)
+			if rand.N(4) == 0 {
+				delay += time.Duration(rand.ExpFloat64() * float64(r.late))
+			}
+			return emulator.Action{Delay: delay}
 		})
 		if r.lost > 0 {
 			store.InterceptNotifications(func(emulator.Notification) emulator.NotificationAction {
@@ -192,7 +197,7 @@ func TestLockFair(t *testing.T) {
 				}
 				out := r.run(t)
 				t.Logf("fresh %t, %d clients, hold %v: %v", fresh, clients, hold, out)
-				if most := 10 * out.mean(); slices.Max(out.waits) > most { // the tail of chance; the figures of long runs are about half
+				if out.ratio() > 6 {
 					t.Errorf("fresh %t, %d clients, hold %v: the longest wait is %.1f mean waits", fresh, clients, hold, out.ratio())
 				}
 				if out.share() < 1./3 {
@@ -203,11 +208,39 @@ func TestLockFair(t *testing.T) {
 	}
 }
 
+// TestLockFairLate: where some requests take many times as long as others, as for processes on a busy machine, nobody
+// starves: the longest wait of clients that try in any order would be about seven mean waits.
+func TestLockFairLate(t *testing.T) {
+	t.Parallel()
+	for _, fresh := range []bool{false, true} {
+		for _, late := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond} {
+			for _, clients := range []int{3, 10} {
+				out := rivalry{clients: clients, hold: 30 * time.Millisecond, late: late, turns: *lockTurns, fresh: fresh, oneShot: fresh}.run(t)
+				t.Logf("fresh %t, %d clients, late %v: %v", fresh, clients, late, out)
+				if out.ratio() > 14 || out.share() < 1./3 {
+					t.Errorf("fresh %t, %d clients, late %v: the longest wait is %.1f mean waits, the smallest share %.2f", fresh, clients, late, out.ratio(), out.share())
+				}
+			}
+		}
+	}
+}
+
+// TestLockAlone: the hand-over to the only other client, which comes back for many turns, costs little more than its two
+// requests, of up to 1.5 ms each.
+func TestLockAlone(t *testing.T) {
+	t.Parallel()
+	out := rivalry{clients: 2, hold: 30 * time.Millisecond, turns: 300}.run(t)
+	t.Logf("%v", out)
+	if gap := out.gaps / time.Duration(out.handOvers()); gap > 3*time.Millisecond {
+		t.Errorf("the lock is free for %v between two clients", gap)
+	}
+}
+
 // TestLockFairLost: if 40 % of the notifications are lost, a lock for which clients wait is free no longer than they poll.
 func TestLockFairLost(t *testing.T) {
 	t.Parallel()
-	for _, clients := range []int{2, 10, 40} {
-		out := rivalry{clients: clients, hold: 10 * time.Millisecond, turns: 300, lost: 0.4}.run(t)
+	for i, clients := range []int{2, 3, 10, 40} {
+		out := rivalry{clients: clients, hold: 10 * time.Millisecond, turns: 300, lost: 0.4, oneShot: i%2 > 0}.run(t)
 		t.Logf("%d clients: %v", clients, out)
 		if out.gap > lockPoll+100*time.Millisecond {
 			t.Errorf("%d clients: the lock was free for %v", clients, out.gap)

@@ -46,7 +46,7 @@ func (s *Session) AcquireLock(ctx context.Context, name string, options ...LockO
 		return Lease{}, err
 	}
 	if !a.o.Try {
-		if err := a.watch(ctx); err != nil {
+		if err := a.begin(ctx); err != nil {
 			return Lease{}, err
 		}
 		defer a.closeWatch(ctx)
@@ -76,13 +76,16 @@ type acquisition struct {
 	free    bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
+	last      turn          // of the session, with this lock
+	handOvers int           // how often the watch has reported that another client acquired the lock
+	deferred  bool          // the lock was released, and nobody took it during a pause
 	rests     int           // how often it rested
 	released  time.Time     // when the watch last reported that the key was deleted
 	passed    int           // how often the lock has passed quickly since it last passed slowly
 	since     time.Time     // when the first of these holders was reported
 	lastPace  time.Duration // see pace, at the last rest
 	gap       time.Duration // how long the lock was free when it last passed, beyond a round trip
-	roundTrip time.Duration // of the last refused attempt
+	roundTrip time.Duration // of the last refused attempt, or in which others took the lock, if that was less
 
 	reported    []byte    // the holder last passed to OnWait
 	reportedAt  time.Time // when reported was passed to OnWait
@@ -106,6 +109,51 @@ func (s *Session) newAcquisition(name string, options []LockOptions) (*acquisiti
 	o.Holder = bytes.Clone(o.Holder) // the caller may change its own
 	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), unique: unique, status: LockStatus{Name: name, Held: true}}
 	return a, Get(name).Check()
+}
+
+// A turn is what a session remembers of its last acquisition of a lock.
+type turn struct {
+	again time.Time // if other clients acquired the lock meanwhile: when to compete for it again
+	alone int       // otherwise: how many times in a row the session let others try first, and nobody did
+}
+
+// begin watches the lock's key. A client that had to wait for a lock that passes quickly first stays away, because it has no
+// chance before those that wait already, and each client that watches costs notifications.
+func (a *acquisition) begin(ctx context.Context) error {
+	a.s.mu.Lock()
+	a.last = a.s.turns[a.name]
+	delete(a.s.turns, a.name)
+	a.s.mu.Unlock()
+	if away := min(time.Until(a.last.again), maxRest, a.left()/2, a.s.o.Timeout/4); away > 0 && !a.o.Try {
+		if err := a.s.sleep(ctx, away); err != nil {
+			return err
+		}
+	}
+	return a.watch(ctx)
+}
+
+// remember records the turn of an acquisition that succeeded.
+func (a *acquisition) remember() {
+	const most = 64 // locks for which a session keeps turns
+	var t turn
+	switch pace := a.pace(); {
+	case a.handOvers == 0:
+		t.alone = a.last.alone
+		if a.deferred {
+			t.alone++
+		}
+	case 0 < pace && pace < quickHold:
+		t.again = time.Now().Add(time.Since(a.began) * 4 / 5)
+	}
+	if t == (turn{}) {
+		return
+	}
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	if a.s.turns == nil || len(a.s.turns) >= most {
+		a.s.turns = make(map[string]turn)
+	}
+	a.s.turns[a.name] = t
 }
 
 // watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed. Once an
@@ -213,6 +261,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			a.unconfirmed = unconfirmed{held: true}
 			continue // to know the newest token, or that the lock expired meanwhile
 		case c.err == nil && c.held:
+			a.remember()
 			c.lease.Again = a.again
 			return c.lease, nil
 		case c.err == nil:
@@ -278,6 +327,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		select {
 		case <-a.w.wake:
 		case <-turn:
+			a.deferred = true
 			return nil
 		case <-poll.C:
 			return nil
@@ -351,14 +401,21 @@ func (a *acquisition) readEvents() error {
 
 // pause returns how long to wait before an attempt on a lock that was released. The client that has waited longest tries
 // first: a client that has just come waits for a round trip, and each doubling of the hand-overs that it has waited for
-// shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try. A last hand-over
-// that was quicker shows that an older client waits: this client then waits for twice the difference longer.
+// shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try. A client that has seen
+// no other acquire the lock waits twice as long, but at most 5 ms longer, which is much only on a busy machine. It does not if
+// it has waited for quickHold, or knows that it waits alone, which it tests from time to time. In a crowd, a last hand-over that was quicker shows that an older client waits: this client then
+// waits for twice the difference longer.
 func (a *acquisition) pause() time.Duration {
 	const doublings = 6
-	pace := min(cmp.Or(a.pace(), quickHold), quickHold)
-	age := 1 + float64(time.Since(a.began))/float64(pace)
+	waited := time.Since(a.began)
+	age := 1 + float64(waited)/float64(min(cmp.Or(a.pace(), quickHold), quickHold))
 	pause := time.Duration(max(0, 1-math.Log2(age)/doublings) * float64(a.roundTrip))
-	if a.passed > 0 {
+	switch {
+	case a.handOvers == 0 && a.last.alone >= 3 && mathrand.N(8) > 0:
+		return 0
+	case a.handOvers == 0 && waited < quickHold:
+		pause += min(pause, 5*time.Millisecond)
+	case a.handOvers >= crowdPasses && a.passed > 0:
 		pause += 2 * max(0, pause-a.gap)
 	}
 	return pause + mathrand.N(a.roundTrip/10+1)
@@ -369,7 +426,7 @@ func (a *acquisition) pause() time.Duration {
 // the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
 // clients wait. After each rest it watches for one more hand-over than after the one before, so that the oldest hardly rest.
 const (
-	crowdPasses = 8
+	crowdPasses = 16
 	restPasses  = 64
 	maxRest     = 2 * time.Second
 
@@ -381,6 +438,10 @@ const (
 
 // countPass counts a new holder.
 func (a *acquisition) countPass(at time.Time) {
+	if a.released.IsZero() {
+		return // the lock was free when the watch began
+	}
+	a.handOvers++
 	switch {
 	case at.Sub(a.released) > quickTrips*a.roundTrip:
 		a.passed = 0
@@ -389,6 +450,7 @@ func (a *acquisition) countPass(at time.Time) {
 		a.since = at
 	}
 	a.passed++
+	a.roundTrip = min(a.roundTrip, at.Sub(a.released))
 	a.gap = max(0, at.Sub(a.released)-a.roundTrip)
 }
 
@@ -411,7 +473,7 @@ func (a *acquisition) crowded() bool {
 
 // rest ends the watch, and watches again after a while.
 func (a *acquisition) rest(ctx context.Context) error {
-	most := min(maxRest, restPasses*a.pace(), time.Since(a.began)*5/4, a.left()/2)
+	most := min(maxRest, restPasses*a.pace(), time.Since(a.began), a.left()/2)
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)

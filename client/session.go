@@ -49,6 +49,7 @@ type Session struct {
 	notified         bool                     // conn has subscribed to notifications
 	routes           map[string]*registration // the keys that are watched or must be unregistered; the watcher changes it, and reads it without mu
 	watcher          *watcher                 // nil until the first watch
+	turns            map[string]turn          // by lock; see acquisition.remember
 }
 
 // Dial returns a session that is connected: it calls [New] and [Session.Connect].
