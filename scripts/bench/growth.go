@@ -42,7 +42,7 @@ func growthRows(b *bench) []row {
 		return func(*side, int) []string { return words }
 	}
 	large := b.n(250_000_000)
-	return []row{
+	return append(contestRows(b),
 		growth(at("hand-overs a second of `lock run`, waiters", 250, 10, least(0.5), (*side).crowd)),
 		at("ms, the worst GET while keys expire in one moment, keys", many, few, most(100), (*side).stall),
 		growth(at("MB resident of `watch --match` after keys that came and went, keys", few, few/10, most(1.2), (*side).churn)),
@@ -57,12 +57,12 @@ func growthRows(b *bench) []row {
 			return s.run(s.args(e, "del", "--match", "key*", "--yes")...).memory()
 		}),
 		at("seconds until `top` shows a key, keys", many, few, most(0.3), (*side).top),
-		{number: "P20", what: fmt.Sprintf("MB resident a minute after %d of %d keys are deleted / redis-server", many/10*9, many), goal: most(1.5), times: 0.2,
+		row{number: "P20", what: fmt.Sprintf("MB resident a minute after %d of %d keys are deleted / redis-server", many/10*9, many), goal: most(1.5), times: 0.2,
 			ours: func(s *side) float64 { return s.shrunk(s.serveRedis(), many) },
 			peer: func(s *side) float64 { return s.shrunk(s.startRedis(), many) }},
-		{number: "P20", what: fmt.Sprintf("MB of a `--data` file after %d of %d keys are deleted, and a restart, relative to before", many/10*9, many), goal: most(0.5), times: 0.2,
+		row{number: "P20", what: fmt.Sprintf("MB of a `--data` file after %d of %d keys are deleted, and a restart, relative to before", many/10*9, many), goal: most(0.5), times: 0.2,
 			ours: func(s *side) float64 { return s.shrunkFile(many) }},
-		{number: "P20", what: fmt.Sprintf("MB resident after `scan`, `export` and `diff` of %d keys / redis-server with these keys", many), goal: most(1.2), times: 0.2,
+		row{number: "P20", what: fmt.Sprintf("MB resident after `scan`, `export` and `diff` of %d keys / redis-server with these keys", many), goal: most(1.2), times: 0.2,
 			ours: func(s *side) float64 { return s.read(many) },
 			peer: func(s *side) float64 {
 				e := s.startRedis()
@@ -80,7 +80,7 @@ func growthRows(b *bench) []row {
 		}),
 		at("MB more than at the start, a minute after six `set`s of one key and `del`, bytes", large/5*2, large/25, most(float64(large/5)/1e6), (*side).remaining),
 		at("ms that a context file adds to `get`, contexts", 1000, 100, most(5), (*side).contexts),
-	}
+	)
 }
 
 // crowd returns the hand-overs per second of a lock that this number of clients compete for continuously.
