@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -19,7 +20,7 @@ const annotation = "aio-broker-auth/"
 // each user name or subject to its attributes. In a mapping, a name that begins as a subject does,
 // with a type such as CN and an equals sign, is taken as both.
 func ParseAttributes(file string, source []byte) (Attributes, error) {
-	docs, err := documents(file, source)
+	docs, err := documents(context.Background(), file, source)
 	if err != nil {
 		return nil, err
 	}

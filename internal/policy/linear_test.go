@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,5 +55,41 @@ func BenchmarkShapes(b *testing.B) {
 				policy.Compare(b.Context(), p, next, nil)
 			}
 		})
+	}
+}
+
+// A countedContext ends after Err was asked for left times.
+type countedContext struct {
+	context.Context
+	left *int
+}
+
+func (c countedContext) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestEnds: what takes long asks often whether its context has ended, and ends with it in the middle.
+func TestEnds(t *testing.T) {
+	const rules, most = 200, 20
+	text := manyRules(rules)
+	p, next := parse(t, string(text)), parse(t, strings.ReplaceAll(string(text), "ReadWrite", "Read"))
+	for name, do := range map[string]func(context.Context){
+		"parse": func(ctx context.Context) {
+			if _, err := policy.ParseUntil(ctx, "f", text); err == nil {
+				t.Error("a parser that was ended has no error")
+			}
+		},
+		"check":   func(ctx context.Context) { p.Check(ctx, policy.Info) },
+		"compare": func(ctx context.Context) { policy.Compare(ctx, p, next, nil) },
+		"who":     func(ctx context.Context) { p.Who(ctx, policy.Action{Method: policy.Publish, On: "statestore/v1/x"}) },
+	} {
+		left := rules / 2
+		do(countedContext{t.Context(), &left})
+		if left >= 0 || left < -most {
+			t.Errorf("%s: asked %d times after the end", name, -left)
+		}
 	}
 }

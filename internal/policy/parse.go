@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,13 +54,21 @@ const (
 // the REST API, of an ARM template, or the portal's list of rules. It ignores resources of other kinds. It
 // is an error if the file has no authorization, such as an empty list of kubectl. Mistakes that leave the rest readable are in Findings.
 func Parse(file string, source []byte) (*Policy, error) {
-	docs, err := documents(file, source)
+	return ParseUntil(context.Background(), file, source)
+}
+
+// ParseUntil is like Parse, and ends with the cause of ctx.
+func ParseUntil(ctx context.Context, file string, source []byte) (*Policy, error) {
+	docs, err := documents(ctx, file, source)
 	if err != nil {
 		return nil, err
 	}
-	r := reader{file: file, policy: &Policy{}}
+	r := reader{ctx: ctx, file: file, policy: &Policy{}}
 	for _, d := range docs {
 		r.resource(d, false)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	if len(r.policy.Resources) == 0 {
 		why := form
@@ -93,6 +102,7 @@ func Merge(all ...*Policy) *Policy {
 }
 
 type reader struct {
+	ctx    context.Context
 	file   string
 	policy *Policy
 	other  string // the kind of another resource
@@ -285,6 +295,9 @@ func (r *reader) rules(n *yamltext.Node) {
 		r.find(idEmpty, n.Line, Error, "", "no rules: every client is denied everything")
 	}
 	for i, item := range items {
+		if r.ctx.Err() != nil {
+			return
+		}
 		name := fmt.Sprintf("rules[%d]", i)
 		rule := &Rule{Resource: len(r.policy.Resources) - 1, Line: item.Line, Name: name}
 		r.policy.Rules = append(r.policy.Rules, rule)

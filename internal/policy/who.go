@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -15,11 +16,15 @@ type Holder struct {
 	Connects   bool      // the example may connect
 }
 
-// Who returns who may do an action, by each rule that allows it. The rules decided about the example of each.
-func (p *Policy) Who(a Action) (all []Holder) {
+// Who returns who may do an action, by each rule that allows it. The rules decided about the example of each. Once ctx is
+// done, some are missing.
+func (p *Policy) Who(ctx context.Context, a Action) (all []Holder) {
 	unused := suffix(p.Rules)
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
+			if ctx.Err() != nil {
+				return all
+			}
 			if e.Methods&a.Method == 0 || e.never != "" {
 				continue
 			}

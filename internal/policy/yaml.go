@@ -35,7 +35,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e
 const maxFile = 4 << 20
 
 // documents parses the YAML or JSON documents of a file.
-func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
+func documents(ctx context.Context, name string, source []byte) (roots []*yamltext.Node, err error) {
 	wrong := func(line int, message string) error { return &SyntaxError{name, message, line} }
 	switch {
 	case len(source) > maxFile:
@@ -44,14 +44,14 @@ func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
 		var syntax *json.SyntaxError
 		if err := json.Unmarshal(source, new(any)); errors.As(err, &syntax) {
 			// YAML in braces is read below
-			if _, notYAML := yamltext.Parse(context.Background(), source); notYAML != nil {
+			if _, notYAML := yamltext.Parse(ctx, source); notYAML != nil {
 				return nil, wrong(1+bytes.Count(source[:syntax.Offset], []byte("\n")), "not JSON: "+err.Error())
 			}
 		}
 	case json.Valid(source): // JSON may be indented with tabs, but YAML may not
 		source = bytes.ReplaceAll(source, []byte("\t"), []byte(" "))
 	}
-	roots, err = yamltext.Parse(context.Background(), source)
+	roots, err = yamltext.Parse(ctx, source)
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
 		return nil, wrong(e.Line, e.Error())
 	}

@@ -60,8 +60,10 @@ func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, err
 		if err != nil {
 			return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Location(name, 0, 0), err)}
 		}
-		p, err := policy.Parse(name, decoded)
-		if err != nil {
+		p, err := policy.ParseUntil(ctx, name, decoded)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		} else if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}
 		all = append(all, p)

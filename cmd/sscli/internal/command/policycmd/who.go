@@ -63,7 +63,7 @@ func who(ctx context.Context, a *app.App, p *policy.Policy, asked policy.Method,
 		} else if err != nil {
 			continue // such as to publish to a filter
 		}
-		for _, h := range p.Who(action) {
+		for _, h := range p.Who(ctx, action) {
 			found = true
 			f := format.PolicyHolder{Method: m.String(), On: on, Who: h.Principals, If: h.If, Where: p.Where(h.Entry), Entry: h.Entry.String()}
 			if !h.Connects {
