@@ -230,3 +230,22 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestSlash: \/ is an escape in double quotes, as in YAML 1.2, and text elsewhere.
+func TestSlash(t *testing.T) {
+	for text, want := range map[string]string{
+		`"x\/y"`: "x/y", `x\/y`: `x\/y`, `'x\/y'`: `x\/y`, `"\\/"`: `\/`, `"\\\/"`: `\/`, `"a\/b" # \/`: "a/b", "|\n \\/\n": "\\/\n",
+	} {
+		roots, err := Parse(t.Context(), []byte(text))
+		if err != nil || len(roots) != 1 {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, ok := Scalar(roots[0]); !ok || got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	if _, err := Parse(t.Context(), []byte(`"\x2f\/"`)); err == nil {
+		t.Error("the escape is told from text that has the form of its replacement")
+	}
+}

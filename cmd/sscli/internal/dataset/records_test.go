@@ -128,12 +128,45 @@ func TestReadCSV(t *testing.T) {
 		{"CR, CRLF, LF", "a\r1\r\n2\n3\r\r\n4", "2 {\"a\":1}\n3 {\"a\":2}\n4 {\"a\":3}\n6 {\"a\":4}\n", Options{}},
 		{"error after CR", "a,b\r1,2\r3\r", "2 {\"a\":1,\"b\":2}\nx.csv:3:1: another number of cells than the header, which has 2\n", Options{}},
 		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8: the byte 0xe9, which is \"é\" in Windows-1252\n", Options{}},
+		{"quoted header with a semicolon", "\"x;y\"\n1\n", "2 {\"x;y\":1}\n", Options{}},
+		{"header with a semicolon, and a flag", "x;y\n1\n", "2 {\"x;y\":1}\n", Options{Comma: ','}},
 		{"byte order mark", "\xef\xbb\xbfa\n1\n", "2 {\"a\":1}\n", Options{}},
 	} {
 		tt.o.Name = "x.csv"
 		if diff := cmp.Diff(tt.want, read(tt.text, tt.o)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
+	}
+}
+
+// TestColumnWithSemicolon: a data set with one column whose name has a semicolon or a tab survives a CSV file.
+func TestColumnWithSemicolon(t *testing.T) {
+	for _, name := range []string{"x;y", "x\ty", `x"y;z`, "x,y"} {
+		records := fmt.Sprintf("{%q:1}\n", name)
+		var file bytes.Buffer
+		if err := WriteCSV(&file, []string{name}, Read(strings.NewReader(records), Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := read(file.String(), Options{Name: "x.csv"}), "2 "+records; got != want {
+			t.Errorf("%q: %q, want %q", file.String(), got, want)
+		}
+	}
+}
+
+// TestDecimalComma: numbers with a decimal comma are told, with their lines.
+func TestDecimalComma(t *testing.T) {
+	var s Survey
+	for r, err := range Read(strings.NewReader("a;b\n1,5;x\n2;-20,25\n3;1,2,3\n4;x1,5\n"), Options{Name: "x.csv", Comma: ';'}) {
+		if err == nil {
+			err = s.Add(r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{`2 records have numbers with a decimal comma (lines 2, 3): JSON has a dot there, so a: "1,5" is text, which no number equals`}
+	if diff := cmp.Diff(want, s.Warnings()); diff != "" {
+		t.Error(diff)
 	}
 }
 
