@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/internal/files"
@@ -99,4 +100,59 @@ func Certificate(file string) (*x509.Certificate, error) {
 	}
 	cert, err := pemfile.ReadCertificates(text)
 	return cert.Leaf, err
+}
+
+// ReadPair returns the certificate and the key of a server in two PEM files.
+func ReadPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := files.ReadFile(certFile, files.MaxText)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := files.ReadFile(keyFile, files.MaxText)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// ServerTLS returns the TLS configuration for a server with this certificate. clientCA names a PEM file
+// with CA certificates. If clientCA is not empty, clients must have a certificate from one of these
+// CAs. The error is about clientCA. warn is called for its damaged certificates, which are skipped.
+func ServerTLS(pair tls.Certificate, clientCA string, warn func(message, hint string)) (*tls.Config, error) {
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if clientCA == "" {
+		return c, nil
+	}
+	pool, err := pemfile.ReadPool(clientCA, warn)
+	if err != nil {
+		return nil, err
+	}
+	c.ClientCAs, c.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	return c, nil
+}
+
+// FirstToExpire returns the certificate that expires first: of the chains by which the peer was verified, which end
+// with a CA that the peer need not have sent, and of own, the client's certificates with their intermediates. Without
+// a verified chain, the certificates that the peer sent stand for one. It returns nil if there is no certificate.
+func FirstToExpire(state tls.ConnectionState, own []tls.Certificate) (first *x509.Certificate) {
+	all := slices.Concat(state.VerifiedChains...)
+	if len(all) == 0 {
+		all = slices.Clone(state.PeerCertificates)
+	}
+	for _, cert := range own {
+		if cert.Leaf != nil {
+			all = append(all, cert.Leaf)
+		}
+		for _, der := range cert.Certificate[min(1, len(cert.Certificate)):] {
+			if above, err := x509.ParseCertificate(der); err == nil {
+				all = append(all, above)
+			}
+		}
+	}
+	for _, cert := range all {
+		if first == nil || cert.NotAfter.Before(first.NotAfter) {
+			first = cert
+		}
+	}
+	return first
 }
