@@ -135,6 +135,7 @@ install_missing() {
 	have man || packages+=(man-db)
 	have mandoc || packages+=(mandoc)
 	have rpm || packages+=(rpm)
+	have lintian || packages+=(lintian)
 	have buildah || packages+=(buildah)
 	have rustc || packages+=(rustc)
 	compgen -G '/usr/share/cargo/registry/glob-*' >/dev/null || packages+=(librust-glob-dev) # of TestScanLikeRust

@@ -184,6 +184,11 @@ if command -v dpkg >/dev/null && [ "$(id -u)" = 0 ]; then
 	[[ $(gzip -dc "$root/usr/share/doc/sscli/changelog.Debian.gz") == 'sscli ('*') stable; urgency='* ]] || die 'the changelog of Debian'
 	dpkg --root="$root" -r sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -r'; }
 	[ -z "$(files "$root")" ] || die "dpkg -r leaves $(files "$root")"
+	if command -v lintian >/dev/null; then
+		lintian --allow-root --fail-on error,warning "$(one "*_linux_$arch.deb")" || die 'lintian'
+	else
+		left_out 'lintian' 'not installed'
+	fi
 else
 	left_out 'deb' 'no dpkg, or not root'
 fi

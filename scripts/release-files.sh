@@ -58,6 +58,16 @@ cat >build/changelog.yml <<EOF
     - note: "Version $1. CHANGELOG.md lists the changes that users notice."
 EOF
 
+# What lintian is not to find in the package of Debian.
+cat >build/lintian-overrides <<'EOF'
+# Like every program in Go that uses no C.
+sscli: statically-linked-binary [usr/bin/sscli]
+# nfpm writes it: newer versions of dpkg know it.
+sscli: unknown-field Architecture-Variant
+# README.md and docs link to it under this name.
+sscli: wrong-name-for-upstream-changelog [usr/share/doc/sscli/CHANGELOG.md]
+EOF
+
 # The image's second name for the program, and a directory for --data. A builder keeps a link
 # in a directory, but copies what a link by itself leads to.
 mkdir -m 755 build/image build/image/bin build/image/data
