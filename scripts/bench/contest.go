@@ -28,27 +28,28 @@ func contestRows(b *bench) []row {
 		holds, processes = holds[:1], sizes[:2]
 	}
 	var rows []row
-	add := func(name, peer string, workers int, hold time.Duration, alone bool, ours, others func(*side) turn) {
+	flock := func(s *side) turn { return s.lockProcess("flock", filepath.Join(s.dir, "contest")) }
+	add := func(name string, workers int, hold time.Duration, alone bool, ours func(*side) turn) {
 		what := fmt.Sprintf("%s, %d workers, hold %v", name, workers, hold)
-		rows = append(rows, row{number: "P21", what: "longest wait / mean of " + what + " / " + peer, goal: most(2), or: 6, times: 0.2, alone: alone,
+		rows = append(rows, row{number: "P21", what: "longest wait / mean of " + what + " / flock(1)", goal: most(2), or: 6, times: 0.2, alone: alone,
 			ours: func(s *side) float64 {
 				c := s.contest(workers, hold, ours(s))
 				s.kept[what] = c
 				return c.ratio()
 			},
-			peer: func(s *side) float64 { return s.contest(workers, hold, others(s)).ratio() },
+			peer: func(s *side) float64 { return s.contest(workers, hold, flock(s)).ratio() },
 		}, row{number: "P21", what: "smallest share of " + what + ", of an equal share", goal: least(1. / 3), times: 0.2, alone: alone, ours: func(s *side) float64 {
 			return once(s, what, func() contest { return s.contest(workers, hold, ours(s)) }).share()
 		}})
 	}
 	for _, hold := range holds {
 		for _, workers := range sizes {
-			add("`client.WithLock`", "flock(2)", workers, hold, true, (*side).withLock, (*side).flock)
+			add("`client.WithLock`", workers, hold, true, (*side).withLock)
 		}
 		for _, workers := range processes {
-			add("`lock run`", "flock(1)", workers, hold, false, func(s *side) turn {
+			add("`lock run`", workers, hold, false, func(s *side) turn {
 				return s.lockProcess(s.args(s.emulator(), "lock", "run", "contest", "-q", "--")...)
-			}, func(s *side) turn { return s.lockProcess("flock", filepath.Join(s.dir, "contest")) })
+			})
 		}
 	}
 	return rows
@@ -181,27 +182,5 @@ func (s *side) withLock() turn {
 			time.Sleep(hold)
 			return nil
 		})
-	}
-}
-
-// flock returns a turn by flock(2).
-func (s *side) flock() turn {
-	name := filepath.Join(s.dir, "contest")
-	return func(_ context.Context, _ int, hold time.Duration, held func()) error {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		for {
-			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
-				break
-			}
-		}
-		if err == nil {
-			held()
-			time.Sleep(hold)
-		}
-		return err
 	}
 }
