@@ -325,7 +325,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 		if code := s.end(); code != 2 {
 			t.Errorf("%s is no terminal: exit code %d: %s", name, code, s.screen())
 		}
-		if text := s.screen() + stderr.String(); !strings.Contains(text, "no terminal to confirm it on\n  try: --yes\n") {
+		if text := s.screen() + stderr.String(); !strings.Contains(text, "and there is no terminal\n  try: --yes\n") {
 			t.Errorf("%s is no terminal: %s", name, text)
 		}
 	}
