@@ -143,7 +143,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"typed.csv", "a\n008\n", "--types a=number", `:2:1: column "a": "008" is not a number`},
 		{"lines.jsonl", "{\"a\":1}\n{\"a\":x}\n", "", ":2:6: not JSON"},
 		{"twice.jsonl", `{"a":1,"a":2}`, "", `the record has the field "a" twice`},
-		{"empty.jsonl", "", "", "empty.jsonl has no records: expected at least one\n  try: sscli dataset load --help"},
+		{"empty.jsonl", "", "", "empty.jsonl has no records: expected at least one, with a field\n  try: sscli dataset load --help"},
 		{"header.csv", "a,b\r", "--on a", "has no records"},
 		{"devices.csv", pumpsCSV, "--on ID", "try: --on id"},
 		{"devices.csv", pumpsCSV, "--on serial", "try: --on with one of the fields id, name, floor"},
