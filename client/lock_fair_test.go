@@ -197,7 +197,11 @@ func TestLockFair(t *testing.T) {
 				}
 				out := r.run(t)
 				t.Logf("fresh %t, %d clients, hold %v: %v", fresh, clients, hold, out)
-				if out.ratio() > 6 {
+				most := 6.
+				if fresh {
+					most = 8 // the tail of chance: a client that remembers nothing, and 5.5 was seen
+				}
+				if out.ratio() > most {
 					t.Errorf("fresh %t, %d clients, hold %v: the longest wait is %.1f mean waits", fresh, clients, hold, out.ratio())
 				}
 				if out.share() < 1./3 {

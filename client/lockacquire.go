@@ -426,7 +426,7 @@ func (a *acquisition) pause() time.Duration {
 // the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
 // clients wait. After each rest it watches for one more hand-over than after the one before, so that the oldest hardly rest.
 const (
-	crowdPasses = 16
+	crowdPasses = 12
 	restPasses  = 64
 	maxRest     = 2 * time.Second
 
