@@ -28,7 +28,7 @@ func editorScript(t *testing.T, body string) (env []string) {
 // keptText returns the text of the file that the error names. kept is false if it names none.
 func keptText(t *testing.T, screen string) (text string, kept bool) {
 	t.Helper()
-	name := regexp.MustCompile(`your text is in (\S+)`).FindStringSubmatch(screen)
+	name := regexp.MustCompile(`your text is in (\S+):\s`).FindStringSubmatch(screen)
 	if name == nil {
 		return "", false
 	}

@@ -91,7 +91,7 @@ func TestShellCommands(t *testing.T) {
 		{"serve", "sscli: serve cannot run in a shell\n  try: sscli serve in another terminal\n(exit code 2)"},
 		{"shell", "sscli: shell cannot run in a shell\n  try: sscli shell in another terminal\n(exit code 2)"},
 		{"-u mqtt://h get a", "sscli: --url on a line: a shell keeps one connection\n  try: leave the shell, then sscli --url ... shell\n(exit code 2)"},
-		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: use a newer broker\n(exit code 5)"},
+		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: the state store has SET, GET, DEL, VDEL and KEYNOTIFY\n(exit code 5)"},
 		{"-o json get missing", `{"op":"get","key":"missing","found":false,"rtt_ms":RTT}`},
 		{"get missing", "(nil)"}, // the flag applied to one line only
 		{"-o json set a", "{\"op\":\"error\",\"code\":2,\"kind\":\"usage\",\"message\":\"no value: expected VALUE, - for standard input, or -f FILE\",\"hint\":\"set KEY VALUE [NX|NEX] [PX MS]  (help set)\"}"},
@@ -180,7 +180,7 @@ func TestShellSlowCommand(t *testing.T) {
 	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
 	for line, want := range map[string]string{
 		"get a":           "(nil)\n(TIME)",
-		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: use a newer broker\n(exit code 5, TIME)",
+		"call NOPE":       "sscli: nope: the store answered: unknown command\n  try: the state store has SET, GET, DEL, VDEL and KEYNOTIFY\n(exit code 5, TIME)",
 		"get a -o raw -q": "",
 		"sleep 0.6s":      "",
 	} {
