@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // The outcomes of a Check.
@@ -102,7 +104,7 @@ type CheckSummary struct {
 func (c CheckSummary) fields(o *objectWriter) { o.result("check_summary", c) }
 
 func (c CheckSummary) human(w *writer) {
-	count := func(n int, noun string, paint paint) string {
+	count := func(n int, noun string, paint *color.Color) string {
 		if n == 0 {
 			return Count(n, noun)
 		}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/fatih/color"
 )
 
 // A Row is a result that the human form prints as a row of a table: cells in columns, two
@@ -17,11 +19,11 @@ type Row interface {
 // A cell is the content of one column in a row. Its text is printable.
 type cell struct {
 	text  string
-	paint paint
-	right bool // aligned to the right; ignored for the last cell
-	least int  // the minimum width of the column, to leave room for longer cells in later rows
-	whole bool // never cut: for errors, and for keys that people copy
-	keep  bool // an identifier, never cut: a row that is too long continues on another line instead
+	paint *color.Color // nil = none
+	right bool         // aligned to the right; ignored for the last cell
+	least int          // the minimum width of the column, to leave room for longer cells in later rows
+	whole bool         // never cut: for errors, and for keys that people copy
+	keep  bool         // an identifier, never cut: a row that is too long continues on another line instead
 }
 
 // columns lays out rows that arrive one by one. A column grows to the width of its widest cell so
@@ -169,7 +171,7 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 		}
 		if x.text != "" {
 			dst = append(dst, strings.Repeat(" ", pad)...)
-			dst = append(append(append(dst, x.paint.begin...), x.text...), x.paint.end...)
+			dst = appendPainted(dst, x.paint, x.text)
 			column, pad = column+pad+width, 0
 		}
 		if !x.right {
@@ -178,6 +180,13 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 		pad += gap
 	}
 	return append(dst, '\n')
+}
+
+func appendPainted(dst []byte, paint *color.Color, text string) []byte {
+	if paint != nil {
+		text = paint.Sprint(text)
+	}
+	return append(dst, text...)
 }
 
 // Measure sets the widths of the columns, before any row is printed. Only the human form has columns.

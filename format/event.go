@@ -2,6 +2,8 @@ package format
 
 import (
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // Event is an event of `watch`.
@@ -78,8 +80,8 @@ func (e Event) cells(s *style) []cell {
 	}
 }
 
-// paint returns the color for e.Op, or none.
-func (e Event) paint(s *style) paint {
+// paint returns the color for e.Op, or nil for no color.
+func (e Event) paint(s *style) *color.Color {
 	switch {
 	case e.isTrouble(), e.Op == "gap":
 		return s.warning
@@ -88,7 +90,7 @@ func (e Event) paint(s *style) paint {
 	case e.Op == "delete":
 		return s.deleted
 	}
-	return paint{}
+	return nil
 }
 
 // content returns the last cell: the value or, if the event has none, a message.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // LockEvent is a line of `lock trace`: what happened to a lock, or to a key that the lock guards.
@@ -85,13 +87,13 @@ func whatText(what string) string {
 	return strings.ReplaceAll(what, "_", " ")
 }
 
-// paint returns the color for e.What, or none.
-func (e LockEvent) paint(s *style) paint {
+// paint returns the color for e.What, or nil for no color.
+func (e LockEvent) paint(s *style) *color.Color {
 	switch e.What {
 	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
 		return s.warning
 	}
-	return paint{}
+	return nil
 }
 
 func (e LockEvent) human(w *writer) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fatih/color"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -232,12 +233,12 @@ type line []part
 
 type part struct {
 	text  string
-	paint paint
+	paint *color.Color // nil = none
 }
 
 func (l line) append(dst []byte) []byte {
 	for _, p := range l {
-		dst = append(append(append(dst, p.paint.begin...), p.text...), p.paint.end...)
+		dst = appendPainted(dst, p.paint, p.text)
 	}
 	return append(dst, '\n')
 }
@@ -302,7 +303,7 @@ const tab = 8 // columns from one tab stop to the next
 // hexLines yields the lines of a hex dump that fits on a terminal of the given width (0 = no
 // terminal). A line has the offset, the bytes in hexadecimal, and the bytes as ASCII, with a dot
 // for each unprintable byte.
-func hexLines(b []byte, faint paint, width int) iter.Seq[line] {
+func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {
 	n := 16 // bytes in a line, which takes 4n+14 columns
 	for n > 4 && width > 0 && 4*n+14 > width {
 		n /= 2

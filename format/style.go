@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fatih/color"
 )
 
 // A style holds the options and the state of the human output.
@@ -14,25 +16,36 @@ type style struct {
 	columns columns
 	wide    bool // the output is "wide": cut nothing
 
-	key, faint, warning, fail paint
-	set, deleted              paint // for events: the key was set or deleted
-	name, text, other         paint // for JSON: names, strings and all other values
+	key, faint, warning, fail *color.Color
+	set, deleted              *color.Color // for events: the key was set or deleted
+	name, text, other         *color.Color // for JSON: names, strings and all other values
 }
 
-// A paint is the escape sequences before and after a text in a color or a weight. The zero value paints nothing.
-type paint struct{ begin, end string }
-
-func (p paint) Sprint(a ...any) string { return p.begin + fmt.Sprint(a...) + p.end }
-
-func (p paint) Sprintf(format string, a ...any) string { return p.Sprint(fmt.Sprintf(format, a...)) }
-
 func newStyle(o Options) style {
-	s := style{now: o.Now, size: o.Size, wide: o.Output == "wide"}
-	if o.Color { // ECMA-48, 8.3.117
-		red, green, yellow := paint{"\x1b[31m", "\x1b[0m"}, paint{"\x1b[32m", "\x1b[0m"}, paint{"\x1b[33m", "\x1b[0m"}
-		s.key, s.faint = paint{"\x1b[1m", "\x1b[22m"}, paint{"\x1b[2m", "\x1b[22m"}
-		s.warning, s.fail, s.set, s.deleted = yellow, red, green, red
-		s.name, s.text, s.other = paint{"\x1b[36m", "\x1b[0m"}, green, yellow
+	paint := func(attributes ...color.Attribute) *color.Color {
+		c := color.New(attributes...)
+		// By default, package color chooses by the environment and standard output, but o.Color
+		// is the caller's choice for this stream.
+		if o.Color {
+			c.EnableColor()
+		} else {
+			c.DisableColor()
+		}
+		return c
+	}
+	s := style{
+		now:     o.Now,
+		size:    o.Size,
+		wide:    o.Output == "wide",
+		key:     paint(color.Bold),
+		faint:   paint(color.Faint),
+		warning: paint(color.FgYellow),
+		fail:    paint(color.FgRed),
+		set:     paint(color.FgGreen),
+		deleted: paint(color.FgRed),
+		name:    paint(color.FgCyan),
+		text:    paint(color.FgGreen),
+		other:   paint(color.FgYellow),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -68,13 +81,13 @@ func (w *writer) program(format string, args ...any) {
 func (w *writer) phrases(phrases []part) {
 	width, _ := w.size()
 	column := 0
-	write := func(space int, text string, paint paint) {
+	write := func(space int, text string, paint *color.Color) {
 		if column > 0 && width > 0 && column+space+Columns(text) > width {
 			w.print("\n")
 			column, space = 0, continuation
 		}
 		w.print(strings.Repeat(" ", space))
-		w.print(paint.Sprint(text))
+		w.out = appendPainted(w.out, paint, text)
 		column += space + Columns(text)
 	}
 	for i, p := range phrases {

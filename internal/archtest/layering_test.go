@@ -241,6 +241,7 @@ func TestLayers(t *testing.T) {
 		bbolt    = "go.etcd.io/bbolt"
 		cobra    = "github.com/spf13/cobra"
 		pflag    = "github.com/spf13/pflag"
+		color    = "github.com/fatih/color"
 		paho     = "github.com/eclipse/paho.golang"
 		readline = "github.com/chzyer/readline"
 		jsonV2   = "github.com/go-json-experiment/json"
@@ -304,7 +305,7 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, wire, observe, color, the widths of characters and JSON v2", func(p string) bool { return p == format }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != wire && i != observe && i != width && !under(i, jsonV2)
+				return !isStd(i) && i != wire && i != observe && i != color && i != width && !under(i, jsonV2)
 			}},
 		{"repl stands on the standard library, format, files, wait, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool {
