@@ -162,10 +162,10 @@ func TestErrorsAreShort(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	real := strings.NewReplacer("PORT", "34567", "CLIENT", "sscli-abcdefghijklmnop", "AGE", "999ms ago", "TIME", "2026-11-28T20:00:00Z", "RANDOM", "abcdefgh")
+	lengths := strings.NewReplacer("PORT", "34567", "CLIENT", "sscli-abcdefghijklmnop", "AGE", "999ms ago", "TIME", "2026-11-28T20:00:00Z", "RANDOM", "abcdefgh")
 	version := regexp.MustCompile(`\bV\d+\b`)
 	rows := func(line string) int {
-		return (len([]rune(version.ReplaceAllString(real.Replace(line), "1795383174773:1:StateStore"))) + 79) / 80
+		return (len([]rune(version.ReplaceAllString(lengths.Replace(line), "1795383174773:1:StateStore"))) + 79) / 80
 	}
 	seen := 0
 	for _, name := range files {

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key. any is
+// locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key. found is
 // true if there is a lock that it may write.
-func (c *checker) locks(a *actor) (any bool) {
+func (c *checker) locks(a *actor) (found bool) {
 	var client *keyIndex
 	word := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, r := range a.near {
@@ -16,7 +16,7 @@ func (c *checker) locks(a *actor) (any bool) {
 			if e.Methods&Write == 0 || e.never != "" || !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
 				continue
 			}
-			if any = true; e.Methods&Read != 0 {
+			if found = true; e.Methods&Read != 0 {
 				continue
 			}
 			who := a.full.clients[0].Principal
@@ -47,7 +47,7 @@ func (c *checker) locks(a *actor) (any bool) {
 			return true
 		}
 	}
-	return any
+	return found
 }
 
 func isLock(word string) bool {
