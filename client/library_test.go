@@ -158,7 +158,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	direct := o
 	direct.Proxy = nil
 	s := must(client.Dial(t.Context(), direct))(t)
-	defer s.Close()
+	if text := fmt.Sprintf("%+v", s); strings.Contains(text, secret) || !strings.Contains(text, direct.Address) {
+		t.Errorf("a session in use is %s", text)
+	}
+	must(0, s.Close())(t) // package fmt reads the session in an unexported field without asking it
 	for _, v := range []any{
 		o, &o, []client.Options{o}, map[string]client.Options{"a": o}, struct{ O client.Options }{o}, struct{ o client.Options }{o}, struct{ o *client.Options }{&o},
 		[]any{o}, s, *new(client.Session), struct{ s *client.Session }{s},

@@ -185,12 +185,12 @@ var lockTurns = flag.Int("lock.turns", 300, "how many hand-overs of a lock that 
 func TestLockFair(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{false, true} {
-		crowds := []int{3, 10, 40}
+		crowds, holds := []int{3, 10, 40}, []time.Duration{30 * time.Millisecond}
 		if *lockTurns >= 1000 {
-			crowds = append(crowds, 100)
+			crowds, holds = append(crowds, 100), append(holds, 10*time.Millisecond, 90*time.Millisecond)
 		}
 		for _, clients := range crowds {
-			for _, hold := range []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 90 * time.Millisecond} {
+			for _, hold := range holds {
 				r := rivalry{clients: clients, hold: hold, turns: max(*lockTurns, 15*clients), fresh: fresh, oneShot: fresh}
 				if fresh {
 					r.away = 15 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -161,6 +162,9 @@ func (s *Session) Down() <-chan struct{} {
 	}
 	return s.conn.Done()
 }
+
+// Format prints the session for package fmt as its options. The rest is in use by other goroutines.
+func (s *Session) Format(f fmt.State, verb rune) { s.o.Format(f, verb) }
 
 // Close disconnects and waits for the goroutines of the session. Outstanding requests end
 // without an answer. Requests that wait for a connection, and all later requests, fail with
