@@ -51,7 +51,7 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 	case "refused_login":
 	case "connect_denied":
 		e.Sent += ", as " + sentClientID(s)
-		if anonymous || s.SATFile != "" { // the login comes before the rules, and a broker may answer a wrong token so
+		if anonymous || s.SATFile != "" || s.ClusterAccount() != "" { // the login comes before the rules, and a broker may answer a wrong token so
 			e.Hint = loginHint(s, canAsk)
 		}
 	default:

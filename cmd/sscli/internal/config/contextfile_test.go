@@ -91,7 +91,7 @@ func TestParseErrors(t *testing.T) {
 		nestedMerges(24):                              "f:2: not YAML: aliases make the document too large",
 		"contexts: &a {x: *a}":                        "f:1: not YAML: an alias of a value in itself",
 		"contexts: {a: {<<: x}}":                      `f:1: "<<": expected a mapping, or a list of mappings`,
-		"a: \xff":                                     "f:1: not YAML: expected UTF-8",
+		"a: \xff":                                     "f:1: not YAML: expected UTF-8; iconv -f WINDOWS-1252 -t UTF-8 converts what Windows writes",
 	} {
 		_, err := parse([]byte(text), "f")
 		if _, ok := errors.AsType[*FileError](err); !ok || err.Error() != want {
