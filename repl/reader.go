@@ -116,9 +116,7 @@ func (r *Reader) logical() (Line, error) {
 		}
 		before = append(before, text...)
 	}
-	if text, ok := strings.CutSuffix(line.Text, "\n"); ok {
-		line.Text = strings.TrimSuffix(text, "\r")
-	}
+	line.Text = strings.TrimSuffix(strings.TrimSuffix(line.Text, "\n"), "\r") // as splitter.line does
 	var err error
 	if line.Words, err = s.finish(); err != nil {
 		return line, &LineError{line.Number, advise(err, line.Text)}
