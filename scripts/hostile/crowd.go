@@ -46,7 +46,7 @@ func crowds() []attack {
 				return answered("", err)
 			}
 		}
-		return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 6*time.Second)
+		return fmt.Sprintf("%d clients", len(clients)), pause(ctx, t.afterwards())
 	}
 	publishToTen := func(ctx context.Context, t *target, count int) (string, error) {
 		if _, err := inParallel(ctx, 10, func(i int) error {
@@ -227,7 +227,7 @@ func redisAtOnce(ctx context.Context, t *target, commands string) (string, error
 			return answered("", err)
 		}
 	}
-	return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 6*time.Second)
+	return fmt.Sprintf("%d clients", len(clients)), pause(ctx, t.afterwards())
 }
 
 // patterns subscribes a client to expensive patterns.

@@ -52,7 +52,7 @@ func deaf() []attack {
 				return answered("", err)
 			}
 		}
-		return fmt.Sprintf("%d clients", len(conns)), pause(ctx, 6*time.Second)
+		return fmt.Sprintf("%d clients", len(conns)), pause(ctx, t.afterwards())
 	}
 	return []attack{
 		{name: "ten subscribers that do not read, 20,000 messages of 15 KB", memory: true, run: func(ctx context.Context, t *target) (string, error) {

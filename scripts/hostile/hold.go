@@ -194,7 +194,7 @@ func holds() []attack {
 			for range t.scale(200) {
 				want(c.request([]byte("SET"), []byte("key"), make([]byte, 200_000)))
 			}
-			return fmt.Sprintf("%d watchers", watchers), pause(ctx, 6*time.Second)
+			return fmt.Sprintf("%d watchers", watchers), pause(ctx, t.afterwards())
 		}},
 		{name: "300,000 KEYNOTIFYs of five clients that then leave", run: func(ctx context.Context, t *target) (string, error) {
 			n := t.scale(60_000) // below the default Receive Maximum: the attacker sends no PUBACKs

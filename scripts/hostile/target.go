@@ -61,6 +61,14 @@ func startTarget(ctx context.Context, b *harness.Bench, flags []string) (*target
 	return t, b.Start(t.cmd, "ready")
 }
 
+// afterwards returns for how long the uninvolved client measures after a crowd has sent all.
+func (t *target) afterwards() time.Duration {
+	if t.short {
+		return 1500 * time.Millisecond
+	}
+	return 6 * time.Second
+}
+
 // scale returns n, or a tenth of n in a short run.
 func (t *target) scale(n int) int {
 	if t.short {
