@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-var chaosRounds = flag.Int("chaos-rounds", 20, "rounds of TestLockChaos")
+var chaosRounds = flag.Int("chaos-rounds", 12, "rounds of TestLockChaos")
 
 // chaosChild checks that it is alone while it, or the process that it starts, lives: both keep a lock on a file open.
 // The process that it starts ignores TERM, and so do half of the children.
