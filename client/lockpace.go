@@ -10,10 +10,11 @@ import (
 
 // pause returns how long to wait before an attempt on a lock that was released. The client that has waited longest tries
 // first: a client that has just come waits for a round trip, and each doubling of the hand-overs that it has waited for
-// shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try. A client that has seen
-// no other acquire the lock waits twice as long, but at most 5 ms longer, which is much only on a busy machine. It does not if
-// it has waited for quickHold, or knows that it waits alone, which it tests from time to time. In a crowd, a last hand-over that was quicker shows that an older client waits: this client then
-// waits for twice the difference longer.
+// shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try.
+//
+// A client that has seen no other acquire the lock waits twice as long, but at most 5 ms longer. It does not if it has
+// waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, a last hand-over
+// that was quicker shows that an older client waits: this client then waits for twice the difference longer.
 func (a *acquisition) pause() time.Duration {
 	const doublings = 6
 	waited := time.Since(a.began)

@@ -19,7 +19,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// go test ./client -run TestWatchesOfOneSession -watch.cuts 10000
+// watchCuts: a long run is go test ./client -run TestWatchesOfOneSession -watch.cuts 10000
 var watchCuts = flag.Int("watch.cuts", 400, "how often the connection of the watches of one session is cut")
 
 // scissors cut the connections of a session at every stage.

@@ -9,7 +9,7 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// Bracketed paste is off: readline's translation of the console does not support it.
+// pasteOn and pasteOff are empty, as bracketed paste is off: readline's translation of the console does not support it.
 const pasteOn, pasteOff = "", ""
 
 // keyboard returns readline's input, which translates the key events of the Windows console

@@ -20,7 +20,7 @@ import (
 // workerName is the argv[0] of a worker.
 const workerName = "sscli-test-worker"
 
-// Workers are processes that run command lines for scripts, each process one after the other. A command line has its
+// workers are processes that run command lines for scripts, each process one after the other. A command line has its
 // own App, directory, environment and streams, so it cannot tell a worker from its own process, but it starts in a
 // tenth of the time.
 type workers struct {

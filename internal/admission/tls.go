@@ -46,10 +46,7 @@ type limitedConn struct {
 }
 
 func (c *limitedConn) Read(p []byte) (int, error) {
-	if c.inTurn { // others work while this handshake waits for the client
-		<-c.turns
-		defer func() { c.turns <- struct{}{} }()
-	}
+	defer c.yield()()
 	n, err := c.Conn.Read(p)
 	if c.left.Add(-int64(n)) < 0 {
 		return 0, errHandshake
@@ -65,6 +62,20 @@ func (c *limitedConn) CloseWrite() error {
 	return c.Close()
 }
 
+func (c *limitedConn) Write(p []byte) (int, error) {
+	defer c.yield()()
+	return c.Conn.Write(p)
+}
+
+// yield lets others work while a handshake waits for its client, until resume is called.
+func (c *limitedConn) yield() (resume func()) {
+	if !c.inTurn {
+		return func() {}
+	}
+	<-c.turns
+	return func() { c.turns <- struct{}{} }
+}
+
 // Handshake completes the TLS handshake of a connection of [ListenTLS], after which the client may send any number of
 // bytes. It waits for its turn: a crowd of handshakes would otherwise keep all CPUs from other clients. For other
 // connections it does nothing.
@@ -77,7 +88,11 @@ func Handshake(ctx context.Context, nc net.Conn) error {
 	if !ok {
 		return conn.HandshakeContext(ctx)
 	}
-	c.turns <- struct{}{}
+	select {
+	case c.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	c.inTurn = true
 	err := conn.HandshakeContext(ctx)
 	c.inTurn = false

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/testkit/memtest"
@@ -249,4 +250,67 @@ func TestHandshakeTurns(t *testing.T) {
 	if limit := int64(max(1, runtime.GOMAXPROCS(0)/2)); most.Load() > limit {
 		t.Errorf("%d handshakes worked at the same time, expected at most %d", most.Load(), limit)
 	}
+}
+
+// A deafListener accepts connections whose client takes nothing, as many as deaf says, and then others.
+type deafListener struct {
+	net.Listener
+	deaf chan struct{}
+}
+
+func (l deafListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	select {
+	case <-l.deaf:
+		return deafConn{nc}, err
+	default:
+		return nc, err
+	}
+}
+
+type deafConn struct{ net.Conn }
+
+func (c deafConn) Write([]byte) (int, error) {
+	_, err := io.Copy(io.Discard, c.Conn) // until the connection is closed
+	return 0, err
+}
+
+// TestDeafHandshakes: clients that take nothing of a handshake have no turn meanwhile.
+func TestDeafHandshakes(t *testing.T) {
+	key := newKey(t)
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate(t, key, nil)}, PrivateKey: key}}}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := 2 * runtime.GOMAXPROCS(0)
+	deaf := make(chan struct{}, clients)
+	ln := admission.ListenTLS(deafListener{inner, deaf}, config)
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = admission.Handshake(context.Background(), nc) }()
+		}
+	}()
+	for range clients {
+		deaf <- struct{}{}
+		nc, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		go func() { _ = tls.Client(nc, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
+	}
+	for len(deaf) > 0 { // all of them have been accepted
+		runtime.Gosched()
+	}
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 20 * time.Second}, "tcp", inner.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

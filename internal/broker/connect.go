@@ -248,7 +248,7 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// Clients that resume their sessions may exceed the budget by 1/resumeShare of its size, at most by maxResume, besides
+// resumeShare: clients that resume their sessions may exceed the budget by 1/resumeShare of its size, at most by maxResume, besides
 // the reserve, which others may already have used.
 const resumeShare = 8
 

@@ -372,7 +372,7 @@ func (c *checker) blank(line int, text string, old, better *Entry) {
 	c.find(idBlank, line, Warning, mend, fmt.Sprintf("write %q", trimmed), "%q begins or ends with a blank, which is a part of it", text)
 }
 
-// Obsolete topics of the state store (protocol.md 1.1).
+// obsolete has the beginnings of topics that the state store no longer uses (protocol.md 1.1).
 var obsolete = []string{"$services/statestore/", "$store/", "statestore/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"}
 
 func (c *checker) text(e *Entry) {

@@ -29,7 +29,7 @@ func TestOwnFlags(t *testing.T) {
 	}
 }
 
-// Help lists a flag once: the command's own flag, and not the flag of all commands with the same name.
+// TestOwnFlagReplacesShared: help lists a flag once: the command's own flag, and not the flag of all commands with the same name.
 func TestOwnFlagReplacesShared(t *testing.T) {
 	root := &cobra.Command{Use: "sscli"}
 	root.PersistentFlags().StringP("output", "o", "", "`FORM` of all commands")
