@@ -6,9 +6,9 @@ import (
 )
 
 // A client's outbox, Client.parts and Client.out, holds whole packets in sending order, in blocks, so that nothing that
-// waits for a client that does not read is copied again. Only one goroutine at a time writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
-// Client.writing, which it writes without the lock. For a few plain TCP clients, Unlock writes as
-// much as the socket accepts without blocking. The client's writeLoop writes everything else.
+// waits for a client that does not read is copied again. Only one goroutine at a time writes to a client; meanwhile
+// Client.busy is set. The goroutine moves the outbox to Client.writing, which it writes without the lock. For a few plain
+// TCP clients, Unlock writes as much as the socket accepts without blocking. The client's writeLoop writes everything else.
 
 // reserve makes room in the outbox for a packet of size bytes, counts the packet as queued, and
 // returns the outbox. The caller appends the packet and stores the result in c.out.
@@ -49,9 +49,10 @@ type part struct {
 }
 
 // share appends a value and its end to the outbox, whose last packet has begun. If the value is large, share does not
-// copy it: several clients may send the same memory. Each is charged for all of it.
+// copy it: several clients may send the same memory. Each is charged for all of it. A value that free would keep as a buffer
+// for others is copied.
 func (c *Client) share(value []byte, end string) {
-	if len(value) <= block {
+	if len(value) <= maxSpare {
 		c.grow(len(value), true)
 		c.out = append(c.out, value...)
 	} else {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"testing"
@@ -137,6 +138,29 @@ func TestBlocksAreUsedAgain(t *testing.T) {
 		}
 		if kept := b.kept.Load(); kept > before {
 			t.Errorf("%s: %d bytes stay charged", name, kept-before)
+		}
+		b.Unlock()
+		b.Close()
+	}
+}
+
+// TestSharedMemoryStays: memory that a client shares with others is never used again for an outbox, whatever its size.
+func TestSharedMemoryStays(t *testing.T) {
+	for _, size := range []int{1, block, block + 1, maxSpare, maxSpare + 1, LargePayload} {
+		b := New(Options{})
+		b.Lock()
+		c := writingClient(t, b)
+		value := bytes.Repeat([]byte("v"), size)
+		c.appendPublish(&delivery{msg: &message{topic: "t", value: value, end: "end"}}, 0, false)
+		for c.toSend() {
+			c.takeOutbox()
+			c.endWrite()
+		}
+		for range 2 * maxSpares {
+			c.queuePacket(0, make([]byte, block))
+		}
+		if !bytes.Equal(value, bytes.Repeat([]byte("v"), size)) {
+			t.Errorf("a value of %d bytes was overwritten", size)
 		}
 		b.Unlock()
 		b.Close()
