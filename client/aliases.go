@@ -14,7 +14,7 @@ type Version = wire.Version
 // ParseVersion parses a version in the form that String returns and the store sends.
 func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text) }
 
-// A Value is a RESP3 value: the answer to a [Call]. Kind is its type byte, such as '$'; Text is the text of a
+// A Value is a RESP3 value: the reply to a [Call]. Kind is its type byte, such as '$'; Text is the text of a
 // string or an error, Int a number, and Items are the elements of an array or a map.
 type Value = wire.Value
 

@@ -240,7 +240,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPipelineResults yields in the order of the answers: one lost answer holds up nobody.
+// TestPipelineResults yields in the order of the replies: one lost reply holds up nobody.
 func TestPipelineResults(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

@@ -31,7 +31,7 @@ func persist[T any](ctx context.Context, s *Session, c Command, f func() (T, err
 // mayRepeat reports whether a command may be sent again after err, because it was not sent, or because it only reads and
 // its reply was lost.
 func (s *Session) mayRepeat(c Command, err error) bool {
-	lost := isA[*LostError](err) || errors.Is(err, ErrNoAnswer)
+	lost := isA[*LostError](err) || errors.Is(err, ErrNoReply)
 	return (isA[*DialError](err) || lost && c.reads()) && !s.isFinal(err)
 }
 

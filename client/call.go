@@ -6,14 +6,14 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// CallResult is the answer to [Call].
+// CallResult is the reply to [Call].
 type CallResult struct {
 	ReplyInfo
-	Value Value // the store's answer
+	Value Value // the store's reply
 }
 
 // Call returns a command with any words, for requests that this package does not support yet; its
-// result is a [CallResult]. If its answer is lost, [Session.ReadBack] helps only if the package knows
+// result is a [CallResult]. If its reply is lost, [Session.ReadBack] helps only if the package knows
 // the verb.
 func Call(words []string, o ...WriteOptions) Command {
 	c := Command{effect: effectUnknown, read: readCall}

@@ -43,7 +43,7 @@ func Class(err error) ErrorClass {
 	switch {
 	case err == nil:
 		return ClassOK
-	case isA[*LostAnswerError](err), isA[*LockUnknownError](err):
+	case isA[*LostReplyError](err), isA[*LockUnknownError](err):
 		return ClassUnknown
 	case errors.Is(err, ErrOverflow):
 		return ClassContinuity
@@ -59,7 +59,7 @@ func Class(err error) ErrorClass {
 		return ClassClock
 	case isA[*StatusError](err):
 		return ClassStore
-	case isA[*AnswerError](err):
+	case isA[*ReplyError](err):
 		return ClassReply
 	case token != nil && token.Expiry.IsZero():
 		return ClassInvalid

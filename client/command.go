@@ -21,8 +21,8 @@ type Command struct {
 	timestamp *Version // the `__ts` to send; nil = the clock's next reading
 }
 
-// A reader converts an answer to a result. It returns nil if the answer is not valid for the
-// verb. The result may share memory with an answer larger than mqtt.ReusedSize, but not with a
+// A reader converts a reply to a result. It returns nil if the reply is not valid for the
+// verb. The result may share memory with a reply larger than mqtt.ReusedSize, but not with a
 // smaller one, whose memory is reused.
 type reader func(wire.Value, *ReplyInfo) Result
 
@@ -122,20 +122,20 @@ func (c Command) WithFence(token Version) Command {
 // Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
-// isCount reports whether an answer is an integer from lowest to 1. The store answers DEL and VDEL
+// isCount reports whether a reply is an integer from lowest to 1. The store answers DEL and VDEL
 // with the number of deleted keys. It answers VDEL with -1 if the key holds another value.
 func isCount(v wire.Value, lowest int64) bool {
 	return v.Kind == wire.Integer && v.Int >= lowest && v.Int <= 1
 }
 
-// longWord is the size in bytes from which a word of a request is not copied into the message.
-const longWord = 1 << 20
+// largeWord is the size in bytes from which a word of a request is not copied into the message.
+const largeWord = 1 << 20
 
-// appendRequest appends the payload of a request, but leaves out a long word, if there is one, which comes before
+// appendRequest appends the payload of a request, but leaves out a large word, if there is one, which comes before
 // payload[at:].
-func appendRequest(dst []byte, words []string) (payload []byte, long string, at int) {
+func appendRequest(dst []byte, words []string) (payload []byte, large string, at int) {
 	for i, w := range words {
-		if len(w) >= longWord {
+		if len(w) >= largeWord {
 			payload, at = wire.AppendRequestAround(dst, words, i)
 			return payload, w, at
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// DelResult is the answer to [Del].
+// DelResult is the reply to [Del].
 type DelResult struct {
 	ReplyInfo
 	Deleted bool // false if the key was missing

@@ -13,7 +13,7 @@
 //
 // A request can also be built as a value, a [Command]: the functions [Get], [Set], [Del], [VDel],
 // [Scan] and [Call] each return a Command. [Session.Do] sends a command, and [Session.Pipeline] keeps many
-// commands in flight. The store's answer is a [Result], whose type depends on the command.
+// commands in flight. The store's reply is a [Result], whose type depends on the command.
 //
 //	get, err := client.As[client.GetResult](s.Do(ctx, client.Get("setpoint")))
 //
@@ -32,13 +32,13 @@
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a result, not an error.
 //     An error from the store is a *[StoreError].
-//   - A write reaches the store at most once. If it gets no answer, the error is a
-//     *[LostAnswerError], and [Session.ReadBack] checks whether the write was applied.
+//   - A write reaches the store at most once. If it gets no reply, the error is a
+//     *[LostReplyError], and [Session.ReadBack] checks whether the write was applied.
 //   - Replies are matched by correlation data, whether they come before or after the PUBACK.
 //     Late, duplicate and unknown replies are dropped.
 //   - Until the context of a [Lock] ends, no other client holds the lock; see [LockTiming] for
 //     the assumptions.
-//   - With Options.RetryFor, a read that got no answer is sent again.
+//   - With Options.RetryFor, a read that got no reply is sent again.
 //   - A session that lost its connection reconnects for the next request, unless the broker's
 //     reason was permanent ([IsPermanent]). A refused login is permanent until the password or
 //     token changes.

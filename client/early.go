@@ -10,7 +10,7 @@ import (
 )
 
 // repeatable reports whether a request may be sent twice. Only a repeatable request may be sent
-// before SUBACK, because its answer may then be lost.
+// before SUBACK, because its reply may then be lost.
 func (c Command) repeatable() bool { return c.Verb() == wire.VerbGet && c.effect == effectNone }
 
 // An earlyRequest is a request that is sent together with SUBSCRIBE. Each attempt to connect
@@ -42,8 +42,8 @@ func (e *earlyRequest) setConn(conn *mqtt.Conn) {
 }
 
 // doEarly connects and sends the request in one write with CONNECT and SUBSCRIBE. If the broker has
-// several nodes, it may process the request before all nodes know of the subscription; the answer is then
-// lost. So doEarly sends the request again if no answer comes for a while after SUBACK.
+// several nodes, it may process the request before all nodes know of the subscription; the reply is then
+// lost. So doEarly sends the request again if no reply comes for a while after SUBACK.
 func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	early := &earlyRequest{ctx: ctx, command: c}
 	conn, err := s.connect(ctx, early)
@@ -61,11 +61,11 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 		}
 		return r.waitOrAbandon(ctx)
 	}
-	r.repeatWithoutAnswer(ctx, conn)
+	r.repeatWithoutReply(ctx, conn)
 	return r.waitOrAbandon(ctx)
 }
 
-// connectError returns the error that doEarly would return if it waited for each answer before it sent
+// connectError returns the error that doEarly would return if it waited for each reply before it sent
 // the next packet. err says why there is no connection.
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
@@ -84,10 +84,10 @@ func (r *request) connectError(err error) error {
 	return err
 }
 
-// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. It sends the
-// request once more if no answer comes within 250 ms, or within four times the time that SUBACK took
-// if that is longer. While bytes arrive, they may be a large answer, and it waits on.
-func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
+// repeatWithoutReply waits for the reply to a request that was sent with SUBSCRIBE. It sends the
+// request once more if no reply comes within 250 ms, or within four times the time that SUBACK took
+// if that is longer. While bytes arrive, they may be a large reply, and it waits on.
+func (r *request) repeatWithoutReply(ctx context.Context, conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
 	patience := max(4*time.Since(r.sent), least)
 	t := time.NewTimer(patience)

@@ -183,7 +183,7 @@ func TestOnceLostWrite(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
 				_, err := single(ctx, o, client.Set("k", []byte("after")))
-				lost := as[*client.LostAnswerError](t, err)
+				lost := as[*client.LostReplyError](t, err)
 				r, err := readBack(t.Context(), o, lost)
 				if err != nil || r.Outcome != test.want {
 					t.Errorf("outcome %d, %v, want %d", r.Outcome, err, test.want)
@@ -359,7 +359,7 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestManyFlights sends many one-shot requests and fails if an answer is lost. On a slow machine a request is
+// TestManyFlights sends many one-shot requests and fails if a reply is lost. On a slow machine a request is
 // sent twice, and then it is answered twice. For more: scripts/bench.sh -scale 10 flights.
 func TestManyFlights(t *testing.T) {
 	t.Parallel()
@@ -395,12 +395,12 @@ func TestManyFlights(t *testing.T) {
 	}
 }
 
-// flight sends a GET over its own session and waits for the answers to all its copies.
+// flight sends a GET over its own session and waits for the replies to all its copies.
 func flight(t *testing.T, o client.Options, i int) {
 	t.Helper()
 	var seen recorder
 	answers := make(chan struct{}, 10)
-	o.Timeout = time.Minute // a lost answer never comes
+	o.Timeout = time.Minute // a lost reply never comes
 	o.Trace = func(e mqtt.Event) {
 		seen.record(e)
 		if e.Type == "PUBLISH" && !e.Sent {
@@ -446,7 +446,7 @@ func single(ctx context.Context, o client.Options, c client.Command) (client.Res
 }
 
 // readBack reads a lost write back over its own session.
-func readBack(ctx context.Context, o client.Options, lost *client.LostAnswerError) (client.ReadBackResult, error) {
+func readBack(ctx context.Context, o client.Options, lost *client.LostReplyError) (client.ReadBackResult, error) {
 	s, err := client.New(o)
 	if err != nil {
 		return client.ReadBackResult{}, err

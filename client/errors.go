@@ -15,7 +15,6 @@ func (e *InvalidError) Error() string { return fmt.Sprint(e.Err) }
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// isA reports whether err is, or wraps, an error of type E.
 func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
@@ -25,18 +24,18 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError means that a reply is invalid: for example, it is not RESP3, has an invalid HLC,
+// An ReplyError means that a reply is invalid: for example, it is not RESP3, has an invalid HLC,
 // or holds a value that cannot answer the command.
-type AnswerError struct {
+type ReplyError struct {
 	Err error
 }
 
-func (e *AnswerError) Error() string { return fmt.Sprintf("the reply is invalid: %v", e.Err) }
+func (e *ReplyError) Error() string { return fmt.Sprintf("the reply is invalid: %v", e.Err) }
 
-func (e *AnswerError) Unwrap() error { return e.Err }
+func (e *ReplyError) Unwrap() error { return e.Err }
 
-// A StatusError is an answer whose `__stat` is neither 200 nor 204. For a
-// write, a *[LostAnswerError] wraps it, unless the status says that the broker's RPC layer
+// A StatusError is a reply whose `__stat` is neither 200 nor 204. For a
+// write, a *[LostReplyError] wraps it, unless the status says that the broker's RPC layer
 // refused the request before the store saw it.
 type StatusError struct {
 	Status  int
@@ -56,11 +55,11 @@ func (e *StatusError) refuses() bool {
 	return e.Status == 400 || e.Status == 415 || e.Status == 505
 }
 
-// A LostAnswerError means that a write was sent but its outcome is unknown: no answer came, or the
-// answer does not say whether the write was applied. [Session.ReadBack] tries to determine the
+// A LostReplyError means that a write was sent but its outcome is unknown: no reply came, or the
+// reply does not say whether the write was applied. [Session.ReadBack] tries to determine the
 // outcome. The error wraps the cause: why the context ended, [ErrClosed], a *[LostError], an
-// *[AnswerError] or a *[StatusError].
-type LostAnswerError struct {
+// *[ReplyError] or a *[StatusError].
+type LostReplyError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`
 	Expires   time.Time // when the request expires: the broker then drops it
@@ -70,23 +69,23 @@ type LostAnswerError struct {
 	expiry   time.Duration // the Message Expiry Interval of the request
 }
 
-func (e *LostAnswerError) Error() string {
+func (e *LostReplyError) Error() string {
 	if e.answered() {
 		return fmt.Sprintf("%s was sent: %v", e.Command.Verb(), e.Err)
 	}
-	return fmt.Sprintf("%s was sent, no answer came: %v", e.Command.Verb(), e.Err)
+	return fmt.Sprintf("%s was sent, no reply came: %v", e.Command.Verb(), e.Err)
 }
 
-// answered reports whether an answer came, although it does not say whether the write was applied.
-func (e *LostAnswerError) answered() bool {
+// answered reports whether a reply came, although it does not say whether the write was applied.
+func (e *LostReplyError) answered() bool {
 	switch e.Err.(type) {
-	case *AnswerError, *StatusError:
+	case *ReplyError, *StatusError:
 		return true
 	}
 	return false
 }
 
-func (e *LostAnswerError) Unwrap() error { return e.Err }
+func (e *LostReplyError) Unwrap() error { return e.Err }
 
 // A WatchError means that a request for one key of a [Watch] failed.
 type WatchError struct {

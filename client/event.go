@@ -97,9 +97,9 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// isAnswer reports whether an event comes from a request of the watch itself, as opposed to a notification or a change
+// isReply reports whether an event comes from a request of the watch itself, as opposed to a notification or a change
 // of the connection.
-func (e Event) isAnswer() bool {
+func (e Event) isReply() bool {
 	switch e.Kind {
 	case EventInitial, EventFound, EventGap, EventResync, EventError:
 		return true

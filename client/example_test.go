@@ -84,7 +84,7 @@ func ExampleSession_Pipeline() {
 		client.Get("a"), // waits for the request with the same key
 		client.Del("c"),
 	})
-	for f := range s.Pipeline(64).Results(ctx, commands) { // in the order in which the answers come
+	for f := range s.Pipeline(64).Results(ctx, commands) { // in the order in which the replies come
 		result, err := f.Wait(ctx)
 		if err != nil {
 			log.Fatal(err)
@@ -273,13 +273,13 @@ func ExampleSession_ReadBack() {
 	}
 	defer s.Close()
 	store.Intercept(func(r emulator.Request) emulator.Action {
-		return emulator.Action{CutAfter: r.Verb() == "SET"} // the connection breaks before the answer
+		return emulator.Action{CutAfter: r.Verb() == "SET"} // the connection breaks before the reply
 	})
 
 	limited, cancelSet := context.WithTimeout(ctx, 5*time.Second) // the write expires then
 	defer cancelSet()
 	_, err = s.Set(limited, "setpoint", []byte("21.5"))
-	lost, ok := errors.AsType[*client.LostAnswerError](err)
+	lost, ok := errors.AsType[*client.LostReplyError](err)
 	if !ok {
 		log.Fatal(err)
 	}

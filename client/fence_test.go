@@ -77,7 +77,7 @@ func TestFencing(t *testing.T) {
 					if e := as[*wire.StoreError](t, err); e.Kind() != test.kind {
 						t.Errorf("got %v, want %s", err, test.kind)
 					}
-					not[*client.LostAnswerError](t, err)
+					not[*client.LostReplyError](t, err)
 				} else if err != nil {
 					t.Error(err)
 				} else if count(r) != test.count {

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// GetResult is the answer to [Get].
+// GetResult is the reply to [Get].
 type GetResult struct {
 	ReplyInfo
 	Value []byte // nil if the key is missing

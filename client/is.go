@@ -28,10 +28,10 @@ var (
 	// token, differ by more than a minute.
 	ErrClock error = &condition{"the clocks differ", []ErrorKind{wire.ErrorClockAhead, wire.ErrorFenceAhead}, nil}
 
-	// ErrNoAnswer means that a time limit of the session, such as Options.Timeout, has passed. If a
+	// ErrNoReply means that a time limit of the session, such as Options.Timeout, has passed. If a
 	// deadline of the caller's own context has passed, the error is context.DeadlineExceeded instead.
-	// ErrNoAnswer itself also matches context.DeadlineExceeded.
-	ErrNoAnswer error = noAnswerError{}
+	// ErrNoReply itself also matches context.DeadlineExceeded.
+	ErrNoReply error = noReplyError{}
 )
 
 // A condition is an error that StoreErrors and ReasonErrors match.
@@ -49,17 +49,17 @@ func (c *condition) HasKind(k ErrorKind) bool { return slices.Contains(c.kinds, 
 // HasCode reports whether a *[ReasonError] with a code matches c.
 func (c *condition) HasCode(code byte) bool { return slices.Contains(c.codes, code) }
 
-type noAnswerError struct{}
+type noReplyError struct{}
 
-func (noAnswerError) Error() string { return "timed out" }
+func (noReplyError) Error() string { return "timed out" }
 
 // Timeout and Temporary make the error a net.Error, as context.DeadlineExceeded is.
-func (noAnswerError) Timeout() bool   { return true }
-func (noAnswerError) Temporary() bool { return true }
+func (noReplyError) Timeout() bool   { return true }
+func (noReplyError) Temporary() bool { return true }
 
-func (noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (noReplyError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// limitTo returns a context that ends with ErrNoAnswer when d has passed.
+// limitTo returns a context that ends with ErrNoReply when d has passed.
 func limitTo(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, ErrNoAnswer)
+	return context.WithTimeoutCause(ctx, d, ErrNoReply)
 }

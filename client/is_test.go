@@ -16,7 +16,7 @@ import (
 
 func TestSentinels(t *testing.T) {
 	t.Parallel()
-	sentinels := []error{client.ErrFenced, client.ErrNotAuthorized, client.ErrQuota, client.ErrClock, client.ErrNoAnswer, context.DeadlineExceeded}
+	sentinels := []error{client.ErrFenced, client.ErrNotAuthorized, client.ErrQuota, client.ErrClock, client.ErrNoReply, context.DeadlineExceeded}
 	for _, test := range []struct {
 		err  error
 		want []error
@@ -31,8 +31,8 @@ func TestSentinels(t *testing.T) {
 		{&client.StoreError{Text: wire.TextQuota}, []error{client.ErrQuota}},
 		{&client.StoreError{Text: wire.TextClockAhead}, []error{client.ErrClock}},
 		{&client.StoreError{Text: "something else"}, nil},
-		{&client.LostAnswerError{Err: client.ErrNoAnswer}, []error{client.ErrNoAnswer, context.DeadlineExceeded}},
-		{&client.LostAnswerError{Err: context.DeadlineExceeded}, []error{context.DeadlineExceeded}},
+		{&client.LostReplyError{Err: client.ErrNoReply}, []error{client.ErrNoReply, context.DeadlineExceeded}},
+		{&client.LostReplyError{Err: context.DeadlineExceeded}, []error{context.DeadlineExceeded}},
 	} {
 		for _, sentinel := range sentinels {
 			for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
@@ -58,13 +58,13 @@ func TestErrNoAnswer(t *testing.T) {
 	}
 	_, piped := f.Wait(context.Background())
 	for name, err := range map[string]error{"Get": read, "Set": written, "Pipeline": piped} {
-		if !errors.Is(err, client.ErrNoAnswer) {
-			t.Errorf("%s: got %v, want ErrNoAnswer", name, err)
+		if !errors.Is(err, client.ErrNoReply) {
+			t.Errorf("%s: got %v, want ErrNoReply", name, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := s.Get(ctx, "k"); errors.Is(err, client.ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Get(ctx, "k"); errors.Is(err, client.ErrNoReply) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("with a deadline: got %v", err)
 	}
 }
@@ -77,10 +77,10 @@ func TestOutcomeString(t *testing.T) {
 	}
 }
 
-// TestNoAnswerIsNetError: what handles a timeout of package net or context handles ErrNoAnswer, too.
+// TestNoAnswerIsNetError: what handles a timeout of package net or context handles ErrNoReply, too.
 func TestNoAnswerIsNetError(t *testing.T) {
 	t.Parallel()
-	if e, ok := errors.AsType[net.Error](client.ErrNoAnswer); !ok || !e.Timeout() {
+	if e, ok := errors.AsType[net.Error](client.ErrNoReply); !ok || !e.Timeout() {
 		t.Errorf("%v, a net.Error: %t", e, ok)
 	}
 }

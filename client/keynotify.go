@@ -2,7 +2,7 @@ package client
 
 import "github.com/sscli/sscli/internal/wire"
 
-// keyNotifyResult is the answer to keyNotify and keyNotifyStop.
+// keyNotifyResult is the reply to keyNotify and keyNotifyStop.
 type keyNotifyResult struct{ ReplyInfo }
 
 // keyNotify returns a command that asks the store to notify the client of changes to a key. The key need
@@ -11,13 +11,12 @@ func keyNotify(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key)
 }
 
-// keyNotifyStop returns a command that ends the notifications for a key.
 func keyNotifyStop(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
 }
 
 // readKeyNotify accepts both OK and a number, because it is unknown which of the two the store sends
-// in answer to a repeated KEYNOTIFY.
+// in reply to a repeated KEYNOTIFY.
 func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !(v.Kind == wire.Integer && v.Int >= 0) {
 		return nil

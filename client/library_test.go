@@ -74,7 +74,7 @@ func TestReadsAreRepeated(t *testing.T) {
 						t.Errorf("after %d requests: %v", n.Load(), err)
 					}
 					if !repeats && (client.Class(err) != client.ClassUnknown || n.Load() != 1) {
-						t.Errorf("after %d requests: %v, want a *LostAnswerError after one", n.Load(), err)
+						t.Errorf("after %d requests: %v, want a *LostReplyError after one", n.Load(), err)
 					}
 				})
 			}

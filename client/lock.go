@@ -85,7 +85,7 @@ type Lock struct {
 	first       Version // the token of the acquisition; older versions belong to earlier holders
 	seen        Version // the newest version that the watch reported with our value
 	unversioned bool    // the watch reported our value without a version
-	unanswered  bool    // a renewal since the last lease got no usable answer
+	unanswered  bool    // a renewal since the last lease got no usable reply
 	broken      bool    // the watch has lost its connection since the acquisition
 	unwatched   bool    // the watch has ended
 	unconfirmed unconfirmed

@@ -441,7 +441,7 @@ func TestStepsLeaveNothingBehind(t *testing.T) {
 		if _, unknown := errors.AsType[*LockUnknownError](err); unknown {
 			return nil
 		}
-		return err // nil if the answer came in time
+		return err // nil if the reply came in time
 	}
 	for name, steps := range map[string]steps{
 		"acquired": acquire,

@@ -176,7 +176,7 @@ func (c *contest) take(s *Session, in step) (out stepResult, version wire.Versio
 	if refused, ok := errors.AsType[*wire.StoreError](err); ok {
 		return stepResult{refused: refused.Kind()}, version, true
 	}
-	if _, ok := errors.AsType[*LostAnswerError](err); ok {
+	if _, ok := errors.AsType[*LostReplyError](err); ok {
 		return stepResult{unknown: true}, version, true
 	}
 	if err != nil {

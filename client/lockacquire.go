@@ -22,15 +22,15 @@ const lockPoll = 5 * time.Second
 // If another client holds the lock, AcquireLock waits for at most Wait, or not at all with Try.
 // It registers for notifications of the key first, so that it misses no release. It also tries, or
 // reads the key, at least every 5 s, because a notification can be lost. The wait survives a broken
-// connection and, until Wait has passed, requests that get no answer. Without Wait, AcquireLock fails
-// if the first attempt gets no answer.
+// connection and, until Wait has passed, requests that get no reply. Without Wait, AcquireLock fails
+// if the first attempt gets no reply.
 //
-// AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held without
+// AcquireLock undoes an attempt that got no usable reply, so that the lock does not stay held without
 // an owner. It may therefore return later than ctx and Wait allow. The delay is at most the time until
 // the attempt expires (LockTiming.Interval, rounded up to whole seconds) plus Options.Timeout. AcquireLock
 // does not undo an attempt if o.Holder already held the lock, because the earlier lease may be in use.
 //
-// If an attempt got no answer and a later one acquired the lock, AcquireLock waits until the former has expired
+// If an attempt got no reply and a later one acquired the lock, AcquireLock waits until the former has expired
 // and then renews the lock, so that no attempt acquires it again after [Session.ReleaseLock].
 //
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
@@ -185,7 +185,6 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether to try again after err.
 func (a *acquisition) keepsTrying(err error) bool {
 	return (a.answered || a.o.Wait > 0) && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }
@@ -402,7 +401,7 @@ func (a *acquisition) readEvents() error {
 // giveUp undoes the attempts that may have acquired the lock. It returns why the acquisition failed,
 // or a *LockUnknownError if the attempts may not have been undone.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
-	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
+	if lost, ok := errors.AsType[*LostReplyError](why); ok {
 		why = lost.Err // either undo succeeds, or the error below says that the outcome is unknown
 	}
 	if a.unconfirmed.n == 0 && !a.unconfirmed.held {
@@ -430,9 +429,9 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	return why
 }
 
-// cause returns the cause of a LostAnswerError. It returns any other error unchanged.
+// cause returns the cause of a LostReplyError. It returns any other error unchanged.
 func cause(err error) error {
-	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
+	if lost, ok := errors.AsType[*LostReplyError](err); ok {
 		return lost.Err
 	}
 	return err

@@ -17,7 +17,7 @@ type claim struct {
 	held   bool   // the store answered OK
 	gone   bool   // a held lock was not extended: it is free, or has been free since the last lease
 	holder []byte // another client's value, so the lock was not extended; nil = none was read
-	err    error  // why there is no usable answer
+	err    error  // why there is no usable reply
 }
 
 // unusable returns the error of the claim or, if the store answered OK, the reason why the lease is
@@ -27,9 +27,9 @@ func (c claim) unusable() error {
 	case c.err != nil || !c.held:
 		return c.err
 	case c.lease.Token.IsZero():
-		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
+		return &ReplyError{errors.New("the store sent no version, which is the fencing token")}
 	case c.lease.TermIn() <= 0:
-		return ErrNoAnswer // this process was suspended for a while
+		return ErrNoReply // this process was suspended for a while
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (c claim) unusable() error {
 type knownVersions struct {
 	token Version // the last lease's token; zero = any version is possible
 	seen  Version // the newest version that the watch reported with our value
-	more  bool    // newer versions are possible: a renewal got no answer, or an event had no version
+	more  bool    // newer versions are possible: a renewal got no reply, or an event had no version
 }
 
 // include reports whether the key can have version v if the lock has not been free since the last
@@ -49,7 +49,7 @@ func (k knownVersions) include(v Version) bool {
 }
 
 // claim acquires a lock or, if held is not nil, extends a held lock. It waits for at most t.Interval,
-// or for the duration limit if that is shorter. Once the request is sent, claim waits for the answer
+// or for the duration limit if that is shorter. Once the request is sent, claim waits for the reply
 // even if ctx ends.
 //
 // The request that extends a held lock would also acquire a free one. So claim reads the key
@@ -90,8 +90,8 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	return c
 }
 
-// roundTrip sends a lock request on conn and waits for its answer. The context sending limits the
-// sending of the request, and the context waiting limits the wait for the answer.
+// roundTrip sends a lock request on conn and waits for its reply. The context sending limits the
+// sending of the request, and the context waiting limits the wait for the reply.
 func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
 	if done := s.observe(sending, c); done != nil {
 		defer func() { done(r, err) }()
@@ -106,7 +106,7 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 
 // RenewLock extends a lock that o.Holder holds, with the TTL, Grace and Margin of o. If the
 // lock is free, or another client holds it, the error is a *[NotHolderError]. If no usable
-// answer came, the error is a *[LockUnknownError]. RenewLock then returns when the request has
+// reply came, the error is a *[LockUnknownError]. RenewLock then returns when the request has
 // expired, even if ctx ends before, so that the request does not acquire the lock again after
 // [Session.ReleaseLock]. Other errors come from [Session.Watch] and [Session.Do].
 //
@@ -135,7 +135,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, options ...LockOpt
 	}
 	defer w.closeWithin(ctx) // on an error, the registration ends with the connection
 	c := s.claim(ctx, name, o, t, s.o.Timeout, &knownVersions{})
-	lost, unknown := errors.AsType[*LostAnswerError](c.err)
+	lost, unknown := errors.AsType[*LostReplyError](c.err)
 	switch {
 	case unknown:
 		var u unconfirmed

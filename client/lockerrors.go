@@ -82,7 +82,7 @@ func (e *NotHolderError) Error() string {
 // Is reports whether target is ErrNotHolder.
 func (e *NotHolderError) Is(target error) bool { return target == ErrNotHolder }
 
-// A LockUnknownError means that a lock request got no usable answer, so its outcome is unknown.
+// A LockUnknownError means that a lock request got no usable reply, so its outcome is unknown.
 // It wraps the cause.
 type LockUnknownError struct {
 	Name   string

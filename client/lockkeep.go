@@ -17,7 +17,7 @@ const wallTick = 250 * time.Millisecond
 func (l *Lock) keep() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	answers := make(chan claim, 1)
+	replies := make(chan claim, 1)
 	renewing, failures := false, 0
 	due := l.lease.Sent.Add(l.timing.Interval)
 	var began time.Time // when the last attempt began
@@ -35,15 +35,15 @@ func (l *Lock) keep() {
 		if until := time.Until(due); !renewing && until <= 0 {
 			renewing, began = true, time.Now()
 			held := knownVersions{token: lease.Token, seen: l.seen, more: l.unanswered || l.unversioned}
-			go func() { answers <- l.s.claim(ctx, l.name, l.o, l.timing, l.s.o.Timeout, &held) }()
+			go func() { replies <- l.s.claim(ctx, l.name, l.o, l.timing, l.s.o.Timeout, &held) }()
 		} else if !renewing {
 			wait = min(wait, until)
 		}
 		timer.Reset(wait)
 		select {
-		case c := <-answers:
+		case c := <-replies:
 			renewing = false
-			// These events arrived before the answer, so handle them first.
+			// These events arrived before the reply, so handle them first.
 			if lost = l.readEvents(true); lost != nil {
 				l.unconfirmed.add(c)
 				break
@@ -64,7 +64,7 @@ func (l *Lock) keep() {
 		case <-l.releasing:
 			stop()
 			if renewing {
-				l.unconfirmed.add(<-answers)
+				l.unconfirmed.add(<-replies)
 			}
 			return
 		case <-l.s.ctx.Done():
@@ -75,18 +75,18 @@ func (l *Lock) keep() {
 	l.cancel(lost)
 	stop()
 	if renewing {
-		l.unconfirmed.add(<-answers)
+		l.unconfirmed.add(<-replies)
 	}
 }
 
-// renewed handles the answer to a renewal and returns how the lock was lost, or nil. A late
-// answer does not extend the lock: the lock may have expired before the renewal, which then
+// renewed handles the reply to a renewal and returns how the lock was lost, or nil. A late
+// reply does not extend the lock: the lock may have expired before the renewal, which then
 // acquired it again.
 func (l *Lock) renewed(c claim) *LockLostError {
 	l.unconfirmed.add(c)
 	switch {
 	case c.err != nil:
-		l.unanswered = l.unanswered || isA[*LostAnswerError](c.err)
+		l.unanswered = l.unanswered || isA[*LostReplyError](c.err)
 		l.trouble = c.err
 		l.reportTrouble(c.err)
 		return nil

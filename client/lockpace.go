@@ -46,7 +46,6 @@ const (
 	quickHold  = 100 * time.Millisecond
 )
 
-// countPass counts a new holder.
 func (a *acquisition) countPass(at time.Time) {
 	if a.released.IsZero() {
 		return // the lock was free when the watch began

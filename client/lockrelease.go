@@ -10,19 +10,19 @@ import (
 // unconfirmed tracks the lock requests whose outcome is unknown: the store may have applied
 // them, or may still apply them.
 type unconfirmed struct {
-	n        int           // requests without an answer, each of which may still be applied
+	n        int           // requests without a reply, each of which may still be applied
 	held     bool          // we may hold the lock, acquired too late to be useful; it must be released
 	answered bool          // a later request was answered
 	expiry   time.Duration // the longest expiry among the requests that the broker has not acknowledged
 	until    time.Time     // when all of the requests have expired, after which the store applies none of them
 }
 
-// add adds the outcome of a request. The answer to a later request shows that the broker has
+// add adds the outcome of a request. The reply to a later request shows that the broker has
 // received all earlier requests on the same connection. Earlier connections are closed; a
 // request that was sent on one of them can be applied until it expires.
 func (u *unconfirmed) add(c claim) {
 	now := time.Now()
-	lost, unknown := errors.AsType[*LostAnswerError](c.err)
+	lost, unknown := errors.AsType[*LostReplyError](c.err)
 	switch {
 	case unknown && lost.answered():
 		u.held = true // the store has processed the request
@@ -78,16 +78,16 @@ type deletion struct {
 	deleted bool      // one of our requests deleted the key
 	found   bool      // the key exists and holds another value
 	sent    time.Time // when the last answered request was sent
-	lost    *LostAnswerError
+	lost    *LostReplyError
 }
 
 // deleteOwn deletes the lock's key if it holds our value. It repeats the request until one is
-// answered, because deleting twice does no harm; an answer to any of the requests counts. An
+// answered, because deleting twice does no harm; a reply to any of the requests counts. An
 // unanswered request could still arrive later and delete the lock of a next holder that uses
 // the same value. So deleteOwn waits until that request has expired. It then sets lost to the
 // last unanswered request, which may have deleted the key.
 //
-// If no answer comes before ctx ends, deleteOwn returns the error of the last request that may have
+// If no reply comes before ctx ends, deleteOwn returns the error of the last request that may have
 // deleted the key or, if there is none, of the last request.
 func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {
 	waiting, stop := context.WithCancel(ctx)
@@ -95,14 +95,14 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 		s:       s,
 		command: VDel(name, holder),
 		within:  min(t.Interval, s.o.Timeout),
-		answers: make(chan deleteAnswer),
+		replies: make(chan deleteReply),
 		again:   time.NewTimer(0),
 	}
 	defer func() {
 		d.again.Stop()
 		stop()
 		for ; d.inFlight > 0; d.inFlight-- {
-			<-d.answers
+			<-d.replies
 		}
 	}()
 	for {
@@ -111,12 +111,12 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 		case <-d.again.C:
 			if d.answered { // and the unanswered requests have expired
 				if d.inFlight > 0 && d.lost == nil {
-					d.lost = d.last.lostAnswer(ErrNoAnswer)
+					d.lost = d.last.lostReply(ErrNoReply)
 				}
 				return d.deletion, nil
 			}
 			final = d.send(ctx, waiting)
-		case a := <-d.answers:
+		case a := <-d.replies:
 			final = d.handle(a)
 		case <-ctx.Done():
 			return d.end(context.Cause(ctx))
@@ -139,18 +139,18 @@ type deleter struct {
 	s        *Session
 	command  Command
 	within   time.Duration // time between two requests
-	answers  chan deleteAnswer
+	replies  chan deleteReply
 	inFlight int
 	again    *time.Timer // fires when the next request is due, or the last one has expired
 	attempt  int
 	last     *request  // the last request sent; nil = none
 	expires  time.Time // when all requests sent so far have expired
-	late     time.Time // when all requests that ended without an answer have expired
+	late     time.Time // when all requests that ended without a reply have expired
 	answered bool
 	err      error // the last error
 }
 
-type deleteAnswer struct {
+type deleteReply struct {
 	VDelResult
 	err  error
 	sent time.Time
@@ -177,13 +177,13 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 		return d.ifFinal(err)
 	}
 	d.last = r
-	d.expires = later(d.expires, r.lostAnswer(nil).Expires)
+	d.expires = later(d.expires, r.lostReply(nil).Expires)
 	d.inFlight++
 	go func() {
 		reply, err := r.wait(waiting)
 		done(reply, err)
 		result, err := As[VDelResult](reply, err)
-		d.answers <- deleteAnswer{result, err, r.sent}
+		d.replies <- deleteReply{result, err, r.sent}
 	}()
 	d.again.Reset(d.within)
 	return nil
@@ -199,9 +199,9 @@ func (d *deleter) ifFinal(err error) error {
 
 // handle handles the outcome of a request. It returns an error if another attempt would be
 // useless.
-func (d *deleter) handle(a deleteAnswer) error {
+func (d *deleter) handle(a deleteReply) error {
 	d.inFlight--
-	lost, unknown := errors.AsType[*LostAnswerError](a.err)
+	lost, unknown := errors.AsType[*LostReplyError](a.err)
 	switch {
 	case a.err == nil:
 		d.answered = true
@@ -232,7 +232,7 @@ func (d *deleter) handle(a deleteAnswer) error {
 func (d *deleter) end(cause error) (deletion, error) {
 	switch {
 	case d.inFlight > 0:
-		d.lost = d.last.lostAnswer(cause)
+		d.lost = d.last.lostReply(cause)
 	case d.err == nil:
 		d.err = cause
 	}
@@ -295,7 +295,7 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 // ReleaseLock repeats an unanswered request until ctx ends or, if ctx has no deadline, until
 // Options.Timeout has passed. Within that time it also waits until an unanswered request can no
 // longer be applied, so that it does not delete a lock that holder acquires afterwards. The
-// error is a *[LockUnknownError] if no answer came, or if one request got no answer and a later
+// error is a *[LockUnknownError] if no reply came, or if one request got no reply and a later
 // one found the lock free or held by another: the lock may have expired before the release.
 func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
 	if err := s.checkHolder(name, holder); err != nil {
@@ -308,7 +308,7 @@ func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) e
 	defer cancel()
 	timing := LockTiming{Interval: s.o.Timeout}
 	err := s.release(ctx, name, holder, timing, unconfirmed{}, false)
-	if lost, unknown := err.(*LostAnswerError); unknown {
+	if lost, unknown := err.(*LostReplyError); unknown {
 		return &LockUnknownError{Name: name, Holder: holder, Err: fmt.Errorf("releasing it: %w", lost.Err)}
 	}
 	return err

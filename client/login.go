@@ -65,7 +65,6 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	return conn, secret, s.explainLogin(err, secret)
 }
 
-// secret returns the password or the token to log in with.
 func (s *Session) secret(ctx context.Context) ([]byte, error) {
 	switch {
 	case s.o.hasToken():

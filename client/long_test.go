@@ -17,7 +17,7 @@ func TestLongWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	long := strings.Repeat("v", longWord)
+	long := strings.Repeat("v", largeWord)
 	for _, c := range []Command{
 		Set("k", long),
 		Set("k", long+"2", SetOptions{Condition: NX}),
@@ -29,8 +29,8 @@ func TestLongWords(t *testing.T) {
 		}
 		r := &request{s: s, command: c}
 		m := r.message()
-		if whole := string(m.Payload[:m.LongAt]) + m.Long + string(m.Payload[m.LongAt:]); whole != string(wire.AppendRequest(nil, c.words()...)) || len(m.Payload) > 100 {
-			t.Errorf("%s: %d bytes and %d at %d", c.Verb(), len(m.Payload), len(m.Long), m.LongAt)
+		if whole := string(m.Payload[:m.LargeAt]) + m.Large + string(m.Payload[m.LargeAt:]); whole != string(wire.AppendRequest(nil, c.words()...)) || len(m.Payload) > 100 {
+			t.Errorf("%s: %d bytes and %d at %d", c.Verb(), len(m.Payload), len(m.Large), m.LargeAt)
 		}
 	}
 	if r, err := s.Get(t.Context(), "k"); err != nil || string(r.Value) != long+long {
@@ -40,7 +40,7 @@ func TestLongWords(t *testing.T) {
 	if _, err := s.Do(t.Context(), Call([]string{wire.VerbVDel, "k", long + long})); err != nil {
 		t.Error(err)
 	}
-	if m := (&request{s: s, command: Call([]string{"X", long, long})}).message(); len(m.Long) != longWord || len(m.Payload) < longWord {
-		t.Errorf("%d bytes and %d", len(m.Payload), len(m.Long))
+	if m := (&request{s: s, command: Call([]string{"X", long, long})}).message(); len(m.Large) != largeWord || len(m.Payload) < largeWord {
+		t.Errorf("%d bytes and %d", len(m.Payload), len(m.Large))
 	}
 }

@@ -46,7 +46,7 @@ func (s *Session) Mirror(ctx context.Context, pattern string) (*Mirror, error) {
 	}
 	m := &Mirror{
 		s: s, pattern: pattern, ended: make(chan struct{}), read: make(chan struct{}),
-		keys: make(map[string]GetResult), refused: make(map[string]error), err: ErrNoAnswer,
+		keys: make(map[string]GetResult), refused: make(map[string]error), err: ErrNoReply,
 	}
 	running, cancel := s.whileOpen(context.Background())
 	m.cancel = cancel
@@ -158,7 +158,6 @@ func (m *Mirror) fail(err error) {
 	}
 }
 
-// change changes the mirror, and tells those that wait for a change.
 func (m *Mirror) change(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

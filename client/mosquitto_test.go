@@ -147,7 +147,7 @@ func single(ctx context.Context, o Options, c Command) (Result, error) {
 }
 
 func isLostAnswer(err error) bool {
-	_, ok := errors.AsType[*LostAnswerError](err)
+	_, ok := errors.AsType[*LostReplyError](err)
 	return ok
 }
 

@@ -38,7 +38,7 @@ func TestNoCopyAfterTheEnd(t *testing.T) {
 }
 
 // TestCopiesAtTheSameTime: with the race detector, a copy that is sent because no store had the request, and one that is
-// sent because no answer came, do not disturb each other.
+// sent because no reply came, do not disturb each other.
 func TestCopiesAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

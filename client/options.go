@@ -83,7 +83,7 @@ type Options struct {
 	KeepAlive    time.Duration // at least 1 s, rounded up to whole seconds, at most 65535 s; 0 = 60 s
 
 	// RetryFor is how long a call goes on trying to connect before it sends anything. A command that only reads is
-	// also sent again if the connection ends, or no answer comes, before its reply; a write never is. Each attempt has
+	// also sent again if the connection ends, or no reply comes, before its reply; a write never is. Each attempt has
 	// its time limit. 0 = one attempt.
 	RetryFor time.Duration
 

@@ -38,7 +38,7 @@ func (s *Session) isHopeless(err error) bool {
 
 // isFinal reports whether another attempt would only fail with the same error.
 func (s *Session) isFinal(err error) bool {
-	return isA[*tls.CertificateVerificationError](err) || isA[*AnswerError](err) || isA[*StoreError](err) || s.isHopeless(err)
+	return isA[*tls.CertificateVerificationError](err) || isA[*ReplyError](err) || isA[*StoreError](err) || s.isHopeless(err)
 }
 
 // wantsConnectAlone reports whether the broker closed the connection before CONNACK without a

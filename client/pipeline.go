@@ -47,7 +47,7 @@ type InFlight struct {
 func (s *Session) Pipeline(inFlight int) *Pipeline {
 	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
 	p.beforeWait = func() {
-		p.Flush() // an unsent request would never get its answer
+		p.Flush() // an unsent request would never get its reply
 		if p.onWait != nil {
 			p.onWait()
 		}
@@ -155,7 +155,7 @@ func (p *Pipeline) ended(r *request) {
 
 // over records the outcome of a request and frees its place.
 func (p *Pipeline) over(r *request) {
-	if isA[*LostAnswerError](r.err) {
+	if isA[*LostReplyError](r.err) {
 		p.losses.Add(1)
 	}
 	f := r.inFlight
@@ -256,7 +256,7 @@ func (p *Pipeline) Flush() {
 	}
 }
 
-// Losses returns the number of writes so far that got no usable answer. A write is counted
+// Losses returns the number of writes so far that got no usable reply. A write is counted
 // before another request can take its place.
 func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 

@@ -145,7 +145,7 @@ func TestPipelineTimeout(t *testing.T) {
 		for i := range 3 {
 			f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), "")))(t)
 			_, err := f.Wait(context.Background())
-			if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
+			if as[*client.LostReplyError](t, err); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 		}
@@ -189,7 +189,7 @@ func TestPipelineContext(t *testing.T) {
 	f := must(p.Send(ctx, client.Set("k", "")))(t)
 	cancel(enough)
 	_, err := f.Wait(context.Background())
-	if as[*client.LostAnswerError](t, err); !errors.Is(err, enough) {
+	if as[*client.LostReplyError](t, err); !errors.Is(err, enough) {
 		t.Error(err)
 	}
 }
@@ -341,7 +341,7 @@ func TestPipelineBreak(t *testing.T) {
 	for i, f := range all {
 		r, err := f.Wait(context.Background())
 		if err != nil {
-			as[*client.LostAnswerError](t, err)
+			as[*client.LostReplyError](t, err)
 			lost++
 			continue
 		}
@@ -458,7 +458,7 @@ func TestPipelineLosses(t *testing.T) {
 			t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
 		}
 		_, err := lost.Wait(context.Background())
-		as[*client.LostAnswerError](t, err)
+		as[*client.LostReplyError](t, err)
 		if _, err := read.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}

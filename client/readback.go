@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Outcome is what is known about a write that got no usable answer.
+// Outcome is what is known about a write that got no usable reply.
 type Outcome int
 
 // The outcomes.
@@ -40,7 +40,7 @@ type ReadBackResult struct {
 	Result  Result    // if Fulfilled, what the store would have answered: a SetResult or a CallResult; nil if not known
 }
 
-// ReadBack finds out whether a write that got no usable answer was applied. It waits until the
+// ReadBack finds out whether a write that got no usable reply was applied. It waits until the
 // request has expired and then reads the key; ctx should leave time for both. An error means
 // that the key could not be read.
 //
@@ -51,9 +51,9 @@ type ReadBackResult struct {
 // clock is slow, may have written the key afterwards. The outcome is Fulfilled only if it makes no
 // difference which client made the change: after a [Set] without options, if the key holds the value,
 // and after a [Del] without a fencing token, if the key is missing.
-func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
+func (s *Session) ReadBack(ctx context.Context, lost *LostReplyError) (ReadBackResult, error) {
 	if lost == nil {
-		return ReadBackResult{}, invalid("no lost answer to read back")
+		return ReadBackResult{}, invalid("no lost reply to read back")
 	}
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -72,7 +72,7 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	return r, nil
 }
 
-// getAgain reads a key. It sends the GET again if the connection ends, or if no answer comes within half
+// getAgain reads a key. It sends the GET again if the connection ends, or if no reply comes within half
 // of the time that is left in ctx. If the broker was silent on the old connection, the second GET goes
 // over a new connection. getAgain sends up to three GETs, because another goroutine may end the connection
 // on which the second GET was sent.

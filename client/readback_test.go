@@ -81,7 +81,7 @@ func TestReadBack(t *testing.T) {
 					a.Set("__ts", test.version)
 				}
 			}}))
-			lost := &client.LostAnswerError{Command: test.c, Timestamp: sent, Expires: time.Now()}
+			lost := &client.LostReplyError{Command: test.c, Timestamp: sent, Expires: time.Now()}
 			r, err := s.ReadBack(t.Context(), lost)
 			if err != nil || r.Outcome != test.want {
 				t.Errorf("got %d, %v, want %d", r.Outcome, err, test.want)
@@ -137,7 +137,7 @@ func TestReadBackWaits(t *testing.T) {
 					return test.a
 				})
 				_, err := s.Set(t.Context(), "k", []byte("v"))
-				lost := as[*client.LostAnswerError](t, err)
+				lost := as[*client.LostReplyError](t, err)
 				r, err := s.ReadBack(ctx, lost)
 				if err != nil || r.Outcome != test.want {
 					t.Errorf("got %d, %v, want %d", r.Outcome, err, test.want)
@@ -181,7 +181,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	must(s.Get(t.Context(), "l"))(t) // its reply comes after the PUBACK of the SET
 	cancel()
 	_, err := f.Wait(context.Background())
-	if lost := as[*client.LostAnswerError](t, err); lost.Expires.Before(taken.Add(time.Minute)) {
+	if lost := as[*client.LostReplyError](t, err); lost.Expires.Before(taken.Add(time.Minute)) {
 		t.Errorf("it expires %v too early", taken.Add(time.Minute).Sub(lost.Expires))
 	}
 }
@@ -191,7 +191,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		lost := &client.LostAnswerError{Command: client.Del("k"), Expires: start.Add(5 * time.Second)}
+		lost := &client.LostReplyError{Command: client.Del("k"), Expires: start.Add(5 * time.Second)}
 		r, err := readBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
 		if as[*mqtt.DialError](t, err); r.Outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
@@ -202,7 +202,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 		if _, err := readBack(ctx, client.Options{Address: "127.0.0.1:1"}, lost); err != context.DeadlineExceeded {
 			t.Error(err)
 		}
-		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}), Expires: time.Now().Add(time.Hour)}
+		unknown := &client.LostReplyError{Command: client.Call([]string{"NEW"}), Expires: time.Now().Add(time.Hour)}
 		start = time.Now()
 		if r, err := readBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
@@ -215,7 +215,7 @@ func TestReadBackUnreadable(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Read })})
 	s := dial(t, store, client.Options{})
-	lost := &client.LostAnswerError{Command: client.Set("k", ""), Err: errors.New("lost")}
+	lost := &client.LostReplyError{Command: client.Set("k", ""), Err: errors.New("lost")}
 	r, err := s.ReadBack(t.Context(), lost)
 	if e := as[*wire.StoreError](t, err); e.Kind() != wire.ErrorNotAuthorized || r.Outcome != client.OutcomeUnknown {
 		t.Errorf("got %d, %v", r.Outcome, err)
@@ -276,7 +276,7 @@ func TestReadBackAsksAgain(t *testing.T) {
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
-				lost := &client.LostAnswerError{Command: client.Set("k", []byte("v")), Err: errors.New("lost")}
+				lost := &client.LostReplyError{Command: client.Set("k", []byte("v")), Err: errors.New("lost")}
 				if r, err := s.ReadBack(ctx, lost); err != nil || r.Outcome != client.Fulfilled || reads.Load() != 2 {
 					t.Errorf("got %d, %v after %d reads", r.Outcome, err, reads.Load())
 				}

@@ -55,7 +55,7 @@ func (r *receiver) reply(m *mqtt.Publication) {
 	r.info = ReplyInfo{RTT: r.at.Sub(request.sent)}
 	result, err := newResult(&request.command, m, &r.info, r.at)
 	if err != nil {
-		request.err = request.badAnswer(err)
+		request.err = request.badReply(err)
 	} else {
 		request.result = result
 		if v := r.info.Version; v.Compare(r.seen) > 0 && isNear(v, r.at) {

@@ -55,8 +55,8 @@ type keyRequest struct {
 	sent              time.Time               // when the first copy was sent
 	request           atomic.Pointer[request] // the last copy; nil before one is sent
 
-	// A reply can be lost, so a request is sent again if there is no answer. All copies mean the same, and
-	// the first answer counts.
+	// A reply can be lost, so a request is sent again if there is no reply. All copies mean the same, and
+	// the first reply counts.
 	last  time.Time     // when the last copy was queued
 	pause time.Duration // until the next copy
 	over  bool          // a copy was answered
@@ -147,8 +147,8 @@ func (g *registration) notifyStopped(err error) {
 // maxKeyRequests is the maximum number of a watcher's requests in flight.
 const maxKeyRequests = 256
 
-// maxAnswers is how many answers a watch requests before its consumer takes them.
-const maxAnswers = 16384
+// maxReplies is how many replies a watch requests before its consumer takes them.
+const maxReplies = 16384
 
 // wanted holds the keys that a watch must read, to know their state, and those that it must audit.
 type wanted struct {
@@ -162,12 +162,12 @@ func (v *watcher) ask(w *Watch) {
 	if v.conn == nil {
 		return
 	}
-	answers := int(w.answers.Load())
-	if answers >= maxAnswers/2 {
-		w.answerJoin(nil) // or nobody would consume
+	replies := int(w.replies.Load())
+	if replies >= maxReplies/2 {
+		w.endJoin(nil) // or nobody would consume
 	}
 	want := &w.want
-	for want.asked+answers < maxAnswers {
+	for want.asked+replies < maxReplies {
 		if len(want.reads) == 0 && len(w.named) > 0 {
 			key := w.named[0]
 			w.named = w.named[1:]
@@ -220,7 +220,7 @@ func (v *watcher) dispatch() {
 		v.queue = v.queue[1:]
 		g.queued = false
 		if g.request != nil || v.conn == nil && len(g.watches) > 0 {
-			continue // the answer or the next connection enqueues g again
+			continue // the reply or the next connection enqueues g again
 		}
 		if q := g.next(); q != nil {
 			g.request = q
@@ -270,7 +270,7 @@ func (v *watcher) queueCopy(q *keyRequest) {
 	}
 }
 
-// resendLate sends requests again that have had no answer for a while.
+// resendLate sends requests again that have had no reply for a while.
 func (v *watcher) resendLate() {
 	v.resend = nil
 	for q := range v.awaiting {
@@ -384,7 +384,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 		g.state = regUnknown
 	}
 	// With one of these errors, a retry on another connection would fail too.
-	if isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || isRefusal(err) {
+	if isA[*ReplyError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || isRefusal(err) {
 		if isA[*StoreError](err) && q.op == opRegister {
 			g.state = regNone
 		}
@@ -437,7 +437,7 @@ func (v *watcher) checkRead(w *Watch) {
 		w.giveUp = nil
 	}
 	w.up()
-	w.answerJoin(nil)
+	w.endJoin(nil)
 	if w.o.Audit > 0 && w.audit == nil && !w.looking {
 		w.audit = time.AfterFunc(w.o.Audit, func() { v.post(func() { v.startAudit(w) }) })
 	}

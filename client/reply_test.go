@@ -30,7 +30,7 @@ func TestLateReply(t *testing.T) {
 	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	cancel()
 	err := <-result
-	if as[*client.LostAnswerError](t, err); !errors.Is(err, context.Canceled) {
+	if as[*client.LostReplyError](t, err); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	store.FastForward(time.Hour)
@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 			if e := as[*mqtt.ReasonError](t, err); e.Packet != "PUBACK" || e.Code != code {
 				t.Errorf("%s: got %v, want 0x%02X", c.Verb(), err, code)
 			}
-			not[*client.LostAnswerError](t, err)
+			not[*client.LostReplyError](t, err)
 		}
 	}
 	store.Intercept(nil)

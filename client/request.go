@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A request is a command that is being sent or waits for its answer.
+// A request is a command that is being sent or waits for its reply.
 type request struct {
 	s       *Session
 	command Command
@@ -20,7 +20,7 @@ type request struct {
 	sent    time.Time
 	timeout time.Duration
 	expiry  time.Duration // the Message Expiry Interval: timeout, rounded up to whole seconds
-	alone   bool          // nobody waits for the answer; Session.deadlineTimer ends the request
+	alone   bool          // nobody waits for the reply; Session.deadlineTimer ends the request
 
 	correlation [16]byte // id and Session.nonce
 
@@ -55,10 +55,10 @@ type request struct {
 //   - the broker refused the request: *[ReasonError]
 //   - no store received the request: *[NoStoreError], after a second of retries
 //   - the store, or a service in its place, answered with an error: *[StoreError],
-//     *[StatusError], or an *[AnswerError] if the answer to a read is malformed
-//   - a write got no answer, or an answer that does not say whether the write was applied:
-//     *[LostAnswerError]
-//   - a read got no answer: *[LostError], [ErrClosed], or the cause of ctx
+//     *[StatusError], or an *[ReplyError] if the reply to a read is malformed
+//   - a write got no reply, or a reply that does not say whether the write was applied:
+//     *[LostReplyError]
+//   - a read got no reply: *[LostError], [ErrClosed], or the cause of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	if s.o.RetryFor == 0 {
 		return s.do(ctx, c)
@@ -103,7 +103,7 @@ func (s *Session) send(ctx context.Context, c Command) (*request, error) {
 	return s.sendOn(ctx, conn, c)
 }
 
-// sendOn sends a request on conn. ctx must have a deadline. The caller must wait for the answer.
+// sendOn sends a request on conn. ctx must have a deadline. The caller must wait for the reply.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*request, error) {
 	r := s.newRequest(ctx, c)
 	if err := r.start(ctx, conn); err != nil {
@@ -168,7 +168,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		s.draft.Payload = nil
 	}
 	// These would keep the request and its result in memory until the next request.
-	s.draft.Correlation, s.draft.Long = nil, ""
+	s.draft.Correlation, s.draft.Large = nil, ""
 	if err != nil {
 		s.outstanding.Remove(id)
 		s.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	if r.onWait != nil {
 		r.onWait()
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, r.sent.Add(r.timeout), ErrNoAnswer)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.sent.Add(r.timeout), ErrNoReply)
 	defer cancel()
 	return conn.Publish(ctx, m, r.onAck)
 }
@@ -244,12 +244,12 @@ func (r *request) setMessage(m *mqtt.Message) {
 	if s.o.HighPriority {
 		user = append(user, mqtt.Property{Name: wire.PropHighPriority})
 	}
-	payload, long, at := appendRequest(m.Payload[:0], c.words())
+	payload, large, at := appendRequest(m.Payload[:0], c.words())
 	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
 		Payload:       payload,
-		Long:          long,
-		LongAt:        at,
+		Large:         large,
+		LargeAt:       at,
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
@@ -258,7 +258,6 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 }
 
-// handleAck handles the outcome of the PUBLISH.
 func (r *request) handleAck(err error) {
 	switch {
 	case err == mqtt.ErrNoSubscribers:
@@ -289,11 +288,11 @@ func (s *Session) remove(id uint64) *request {
 	return r
 }
 
-// finish ends a request that got no answer because of err, unless the request has ended
+// finish ends a request that got no reply because of err, unless the request has ended
 // already.
 func (s *Session) finish(id uint64, err error) {
 	if r := s.remove(id); r != nil {
-		r.err = r.noAnswer(err)
+		r.err = r.noReply(err)
 		r.end()
 	}
 }
@@ -327,7 +326,7 @@ func (s *Session) endOverdue() {
 		}
 		return true
 	}
-	s.finishAll(isOverdue, ErrNoAnswer)
+	s.finishAll(isOverdue, ErrNoReply)
 	s.abandonSilent(conn, sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +357,7 @@ func (s *Session) finishAll(matches func(*request) bool, err error) {
 	}
 }
 
-// wait waits for the result. If ctx ends first, it ends the request without an answer.
+// wait waits for the result. If ctx ends first, it ends the request without a reply.
 func (r *request) wait(ctx context.Context) (Result, error) {
 	select {
 	case <-r.done:
@@ -394,9 +393,9 @@ func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	}
 }
 
-// noAnswer returns the error of a request that got no answer because of err. For a write that
-// may have been applied, it is a LostAnswerError.
-func (r *request) noAnswer(err error) error {
+// noReply returns the error of a request that got no reply because of err. For a write that
+// may have been applied, it is a LostReplyError.
+func (r *request) noReply(err error) error {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "PUBACK" {
 		return err
 	}
@@ -407,23 +406,23 @@ func (r *request) noAnswer(err error) error {
 	case noSubscribers || r.command.effect == effectNone:
 		return err
 	}
-	return r.lostAnswer(err)
+	return r.lostReply(err)
 }
 
-// badAnswer returns the error of a request whose answer is not a result. For a write, it is a
-// LostAnswerError if the answer does not say whether the store applied the write.
-func (r *request) badAnswer(err error) error {
+// badReply returns the error of a request whose reply is not a result. For a write, it is a
+// LostReplyError if the reply does not say whether the store applied the write.
+func (r *request) badReply(err error) error {
 	status, isStatus := errors.AsType[*StatusError](err)
-	unclear := isA[*AnswerError](err) || isStatus && !status.refuses()
+	unclear := isA[*ReplyError](err) || isStatus && !status.refuses()
 	if r.command.effect == effectNone || !unclear {
 		return err
 	}
-	return r.lostAnswer(err)
+	return r.lostReply(err)
 }
 
-// lostAnswer returns the error of a write that got no usable answer because of err.
-func (r *request) lostAnswer(err error) *LostAnswerError {
+// lostReply returns the error of a write that got no usable reply because of err.
+func (r *request) lostReply(err error) *LostReplyError {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	return &LostAnswerError{Command: r.command, Timestamp: r.ts, Expires: r.expires, Err: err, accepted: r.accepted, expiry: r.expiry}
+	return &LostReplyError{Command: r.command, Timestamp: r.ts, Expires: r.expires, Err: err, accepted: r.accepted, expiry: r.expiry}
 }

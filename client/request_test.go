@@ -169,7 +169,7 @@ func TestTooLarge(t *testing.T) {
 	s := dial(t, store, client.Options{})
 	_, err := s.Set(t.Context(), "k", make([]byte, 2000))
 	as[*mqtt.TooLargeError](t, err)
-	not[*client.LostAnswerError](t, err)
+	not[*client.LostReplyError](t, err)
 	_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", make([]byte, 2000)))
 	as[*mqtt.TooLargeError](t, err)
 	if n := store.State().Requests; n != 0 {
@@ -189,7 +189,7 @@ func TestNoStore(t *testing.T) {
 				begin := time.Now()
 				err := f()
 				as[*client.NoStoreError](t, err)
-				not[*client.LostAnswerError](t, err)
+				not[*client.LostReplyError](t, err)
 				if took := time.Since(begin); took != want {
 					t.Errorf("%s with a timeout of %v took %v, want %v", what, timeout, took, want)
 				}

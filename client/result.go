@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Result is the store's answer to a [Command]. Its type depends on the function that
+// A Result is the store's reply to a [Command]. Its type depends on the function that
 // returned the command: the result of a [Get] is a [GetResult], the result of a [Set] is a
 // [SetResult], and so on for [DelResult], [VDelResult], [ScanResult] and [CallResult]. A caller
 // never gets any other type.
@@ -59,30 +59,30 @@ func As[R Result](r Result, err error) (R, error) {
 func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {
 	p := readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
-		return nil, &AnswerError{fmt.Errorf("unsupported protocol version %.32q, expected 1.x", v)}
+		return nil, &ReplyError{fmt.Errorf("unsupported protocol version %.32q, expected 1.x", v)}
 	}
 	status, err := p.statusCode(info)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := wire.ParseReply(m.Payload)
-	if err == nil && answer.StoreError() != nil {
-		return nil, answer.StoreError()
+	reply, err := wire.ParseReply(m.Payload)
+	if err == nil && reply.StoreError() != nil {
+		return nil, reply.StoreError()
 	}
 	if status != 200 && status != 204 {
 		return nil, &StatusError{Status: status, Message: string(p.message)}
 	}
 	if err != nil {
-		return nil, &AnswerError{err}
+		return nil, &ReplyError{err}
 	}
-	if answer.Note != "" {
-		info.Notes = append(info.Notes, "the answer is "+answer.Note)
+	if reply.Note != "" {
+		info.Notes = append(info.Notes, "the reply is "+reply.Note)
 	}
 	if p.timestamp != nil {
 		if info.Version, err = ParseVersion(string(p.timestamp)); err != nil {
-			return nil, &AnswerError{err}
+			return nil, &ReplyError{err}
 		}
-	} else if c.Verb() == wire.VerbSet && isOK(answer.Value) || c.Verb() == wire.VerbGet && answer.Value.Kind == wire.Blob {
+	} else if c.Verb() == wire.VerbSet && isOK(reply.Value) || c.Verb() == wire.VerbGet && reply.Value.Kind == wire.Blob {
 		info.Warnings = append(info.Warnings, "the store sent no version")
 	}
 	if !isNear(info.Version, at) {
@@ -90,11 +90,11 @@ func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (
 		info.Warnings = append(info.Warnings, fmt.Sprintf("the version is %v ahead of the local clock: the local clock is slow, or one of the store's writers was fast", ahead.Round(time.Millisecond)))
 	}
 	if ct := m.ContentType; len(ct) > 0 && string(ct) != wire.ContentType && !bytes.HasPrefix(ct, []byte(wire.ContentType+";")) && !bytes.HasPrefix(ct, []byte(wire.ContentType+"+")) {
-		info.Notes = append(info.Notes, fmt.Sprintf("the answer's content type is %.80q", ct))
+		info.Notes = append(info.Notes, fmt.Sprintf("the reply's content type is %.80q", ct))
 	}
-	result := c.read(answer.Value, info)
+	result := c.read(reply.Value, info)
 	if result == nil {
-		return nil, &AnswerError{fmt.Errorf("%s was answered with %.80q", c.Verb(), m.Payload)}
+		return nil, &ReplyError{fmt.Errorf("%s was answered with %.80q", c.Verb(), m.Payload)}
 	}
 	return result, nil
 }
@@ -133,12 +133,12 @@ func readProperties(m *mqtt.Publication) (p replyProperties) {
 // so a reply without it has the status 200.
 func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
 	if p.status == nil {
-		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)
+		info.Notes = append(info.Notes, "the reply has no "+wire.PropStatus)
 		return 200, nil
 	}
 	status, err := strconv.Atoi(string(p.status))
 	if err != nil {
-		return 0, &AnswerError{fmt.Errorf("%s is %.32q, expected a number", wire.PropStatus, p.status)}
+		return 0, &ReplyError{fmt.Errorf("%s is %.32q, expected a number", wire.PropStatus, p.status)}
 	}
 	return status, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// ScanResult is the answer to [Scan]: one page of keys.
+// ScanResult is the reply to [Scan]: one page of keys.
 type ScanResult struct {
 	ReplyInfo
 	Keys []string // may be empty although there are more pages
@@ -33,7 +33,7 @@ func Scan(pattern string, token []byte) Command {
 	return c
 }
 
-// readPage converts the answer to a SCAN: an array that holds the array of keys and, if there are more
+// readPage converts the reply to a SCAN: an array that holds the array of keys and, if there are more
 // pages, the token of the next page.
 func readPage(v wire.Value, info *ReplyInfo) Result {
 	if v.Kind != wire.Array || len(v.Items) < 1 || len(v.Items) > 2 || v.Items[0].Kind != wire.Array {
@@ -91,7 +91,7 @@ func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) it
 			page, err := As[ScanResult](s.Do(ctx, Scan(pattern, token)))
 			if err == nil && token != nil && bytes.Equal(page.Next, token) {
 				// Continuing would read the same page forever.
-				err = &AnswerError{errors.New("SCAN returned the same token that the request had")}
+				err = &ReplyError{errors.New("SCAN returned the same token that the request had")}
 			}
 			if err != nil {
 				yield(ScanResult{}, err)

@@ -105,8 +105,8 @@ func TestScanAnswers(t *testing.T) {
 		store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte(tt.reply) }}))
 		r, err := s.Do(t.Context(), client.Scan("*", nil))
 		if tt.keys == nil {
-			if _, ok := errors.AsType[*client.AnswerError](err); !ok {
-				t.Errorf("%q: got %v, %v; want an AnswerError", tt.reply, r, err)
+			if _, ok := errors.AsType[*client.ReplyError](err); !ok {
+				t.Errorf("%q: got %v, %v; want an ReplyError", tt.reply, r, err)
 			}
 			continue
 		}
@@ -130,7 +130,7 @@ func TestScanFaults(t *testing.T) {
 	// A cursor that never advances would keep Scan in a loop.
 	store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("*2\r\n*0\r\n$1\r\nx\r\n") }}))
 	pages, err := scan(t, s, "*")
-	if as[*client.AnswerError](t, err); len(pages) != 1 {
+	if as[*client.ReplyError](t, err); len(pages) != 1 {
 		t.Errorf("%d pages before the error, want 1", len(pages))
 	}
 }

@@ -70,7 +70,7 @@ func Dial(ctx context.Context, o Options) (*Session, error) {
 //
 // A request that finds no connection needs as few round trips as MQTT 5 allows: a GET is sent in one
 // write with CONNECT and SUBSCRIBE, any other request after SUBACK. With a token, SUBSCRIBE and the
-// request are sent only after CONNACK. With Options.NoPipelining, the session waits for each answer
+// request are sent only after CONNACK. With Options.NoPipelining, the session waits for each reply
 // before it sends the next packet.
 func New(o Options) (*Session, error) {
 	o, err := o.withDefaults()
@@ -167,7 +167,7 @@ func (s *Session) Down() <-chan struct{} {
 func (s *Session) Format(f fmt.State, verb rune) { s.o.Format(f, verb) }
 
 // Close disconnects and waits for the goroutines of the session. Outstanding requests end
-// without an answer. Requests that wait for a connection, and all later requests, fail with
+// without a reply. Requests that wait for a connection, and all later requests, fail with
 // [ErrClosed].
 func (s *Session) Close() error {
 	if s.check() != nil {

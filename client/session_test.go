@@ -45,14 +45,14 @@ func TestTimeout(t *testing.T) {
 	virtual(t, client.Options{Trace: seen.record}, func(t *testing.T, store *emulator.Server, s *client.Session) {
 		store.Intercept(always(emulator.Action{Drop: true}))
 		for _, c := range reads() {
-			if _, err := s.Do(t.Context(), c); err != client.ErrNoAnswer {
+			if _, err := s.Do(t.Context(), c); err != client.ErrNoReply {
 				t.Errorf("%s: %v", c.Verb(), err)
 			}
 		}
 		for _, c := range writes() {
 			before := time.Now()
 			_, err := s.Do(t.Context(), c)
-			e := as[*client.LostAnswerError](t, err)
+			e := as[*client.LostReplyError](t, err)
 			if !errors.Is(err, context.DeadlineExceeded) || e.Command.Verb() != c.Verb() || e.Command.Key() != "k" {
 				t.Errorf("%s: %v", c.Verb(), err)
 			}
@@ -145,7 +145,7 @@ func TestConnectionCut(t *testing.T) {
 				return test.a
 			})
 			_, err := s.Set(t.Context(), "k", []byte("v"))
-			as[*client.LostAnswerError](t, err)
+			as[*client.LostReplyError](t, err)
 			as[*mqtt.LostError](t, err)
 			if code, _ := mqtt.ReasonCode(err); code != test.code {
 				t.Error(err)
@@ -186,7 +186,7 @@ func TestDisconnectCodes(t *testing.T) {
 			if got, _ := mqtt.ReasonCode(again); got != code || connects != 1 {
 				t.Errorf("0x%02X: after it %v, and %d connections", code, again, connects)
 			}
-			not[*client.LostAnswerError](t, again)
+			not[*client.LostReplyError](t, again)
 		} else if again != nil || connects != 2 {
 			t.Errorf("0x%02X: after it %v, and %d connections", code, again, connects)
 		}
@@ -290,7 +290,7 @@ func TestReconnectLater(t *testing.T) {
 			t.Fatal("a closed store answered")
 		}
 		if e, ok := errors.AsType[*mqtt.DialError](err); ok {
-			not[*client.LostAnswerError](t, e)
+			not[*client.LostReplyError](t, e)
 			break
 		}
 	}
@@ -328,7 +328,7 @@ func TestClose(t *testing.T) {
 	}
 	for i, c := range all {
 		err := <-results[i]
-		if _, lost := errors.AsType[*client.LostAnswerError](err); lost != (i >= len(reads())) || !errors.Is(err, mqtt.ErrClosed) {
+		if _, lost := errors.AsType[*client.LostReplyError](err); lost != (i >= len(reads())) || !errors.Is(err, mqtt.ErrClosed) {
 			t.Errorf("%s: %v", c.Verb(), err)
 		}
 	}
@@ -387,7 +387,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 		if !errors.Is(err, mqtt.ErrClosed) {
 			t.Error(err)
 		}
-		not[*client.LostAnswerError](t, err)
+		not[*client.LostReplyError](t, err)
 	}
 }
 

@@ -28,7 +28,7 @@ type SetOptions struct {
 	Persist   bool          // ask the store to keep the entry on disk
 }
 
-// SetResult is the answer to [Set].
+// SetResult is the reply to [Set].
 type SetResult struct {
 	ReplyInfo
 	Applied bool // the value was stored; false if the condition was not met

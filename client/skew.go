@@ -52,7 +52,7 @@ func (s *Session) measureSkew(ctx context.Context, key string, ttl time.Duration
 		return Skew{}, err
 	}
 	if r.Version.IsZero() {
-		return Skew{}, &AnswerError{errors.New("the store sent no version")}
+		return Skew{}, &ReplyError{errors.New("the store sent no version")}
 	}
 	const rest = time.Millisecond / 2
 	store := r.Version.Time().Add(rest)

@@ -40,5 +40,5 @@ func TestMeasureSkewErrors(t *testing.T) {
 	}
 	store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Delete(wire.PropTimestamp) }}))
 	_, err := s.MeasureSkew(t.Context(), "scratch", time.Minute)
-	as[*client.AnswerError](t, err)
+	as[*client.ReplyError](t, err)
 }

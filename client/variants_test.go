@@ -24,13 +24,13 @@ func TestVariants(t *testing.T) {
 		{"any case", emulator.Variants{AnyCase: true}, ""},
 		{"timestamp on all", emulator.Variants{TimestampOnAll: true}, ""},
 		{"condition before fence", emulator.Variants{ConditionBeforeFence: true}, ""},
-		{"bare -1", emulator.Variants{BareMinusOne: true}, "the answer is -1 without a colon"},
+		{"bare -1", emulator.Variants{BareMinusOne: true}, "the reply is -1 without a colon"},
 		{"error with colon", emulator.Variants{ErrorColon: true}, ""},
 		{"error without CR LF", emulator.Variants{ErrorUnframed: true}, ""},
 		{"error with colon, without CR LF", emulator.Variants{ErrorColon: true, ErrorUnframed: true}, ""},
-		{"blob without CR LF", emulator.Variants{BlobUnframed: true}, "the answer is a blob without CR LF at its end"},
+		{"blob without CR LF", emulator.Variants{BlobUnframed: true}, "the reply is a blob without CR LF at its end"},
 		{"null as _", emulator.Variants{NullUnderscore: true}, ""},
-		{"no status", emulator.Variants{NoStatus: true}, "the answer has no __stat"},
+		{"no status", emulator.Variants{NoStatus: true}, "the reply has no __stat"},
 		{"no protocol version", emulator.Variants{NoProtocolVersion: true}, ""},
 		{"no content type", emulator.Variants{NoContentType: true}, ""},
 		{"padded versions", emulator.Variants{PaddedVersions: true}, ""},
@@ -216,12 +216,12 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	} {
 		store.Intercept(always(emulator.Action{Rewrite: test.rewrite}))
 		_, err := s.Do(t.Context(), test.c)
-		if lost, ok := err.(*client.LostAnswerError); ok != (test.c.Verb() != wire.VerbGet) {
+		if lost, ok := err.(*client.LostReplyError); ok != (test.c.Verb() != wire.VerbGet) {
 			t.Errorf("%s: got %T %v", test.name, err, err)
 		} else if ok {
 			err = lost.Err
 		}
-		if _, ok := err.(*client.AnswerError); !ok {
+		if _, ok := err.(*client.ReplyError); !ok {
 			t.Errorf("%s: got %T %v", test.name, err, err)
 		} else if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: the message has two lines: %q", test.name, err)
@@ -257,7 +257,7 @@ func TestStatus(t *testing.T) {
 			}
 			_, err = s.Set(t.Context(), "k", nil)
 			want := test.want
-			if lost, ok := err.(*client.LostAnswerError); ok != test.open {
+			if lost, ok := err.(*client.LostReplyError); ok != test.open {
 				t.Errorf("SET, status %s: got %T %v", test.status, err, err)
 			} else if ok {
 				want = "SET was sent: " + want

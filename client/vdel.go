@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// VDelResult is the answer to [VDel]. If Found is true and Deleted is false, the key holds
+// VDelResult is the reply to [VDel]. If Found is true and Deleted is false, the key holds
 // another value.
 type VDelResult struct {
 	ReplyInfo

@@ -71,8 +71,8 @@ type Watch struct {
 
 	stopLooking context.CancelFunc // ends the search for keys
 
-	// Numbers of events in queue and in batch[next:]: changes, and answers to the watch's own requests.
-	held, answers atomic.Int64
+	// Numbers of events in queue and in batch[next:]: changes, and replies to the watch's own requests.
+	held, replies atomic.Int64
 
 	// Owned by the consumer.
 	batch []Event // the part being consumed
@@ -256,9 +256,9 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	w.batch[w.next] = Event{}
 	w.next++
 	switch {
-	case !e.isAnswer():
+	case !e.isReply():
 		w.held.Add(-1)
-	case w.answers.Add(-1) == maxAnswers/2:
+	case w.replies.Add(-1) == maxReplies/2:
 		w.v.post(func() { w.v.ask(w) })
 	}
 	return e, true, nil
@@ -278,7 +278,7 @@ func (w *Watch) Ready() bool {
 const closeTimeout = 2 * time.Second
 
 // Close ends the watch. It asks the store to stop the notifications of keys that no other watch
-// of the session needs. It waits for the answers for at most two seconds, or Options.Timeout if
+// of the session needs. It waits for the replies for at most two seconds, or Options.Timeout if
 // that is shorter. An error means that the store may still send notifications; the watch has
 // ended anyway.
 func (w *Watch) Close() error {
@@ -341,8 +341,8 @@ func (w *Watch) ended() error {
 	return w.err
 }
 
-// answerJoin passes the outcome of the join to Session.Watch, unless an outcome was passed already.
-func (w *Watch) answerJoin(err error) {
+// endJoin passes the outcome of the join to Session.Watch, unless an outcome was passed already.
+func (w *Watch) endJoin(err error) {
 	if w.joined != nil {
 		w.joined <- err
 		w.joined = nil
@@ -442,8 +442,8 @@ func (w *Watch) push(e Event) {
 		return
 	}
 	switch {
-	case e.isAnswer():
-		w.answers.Add(1)
+	case e.isReply():
+		w.replies.Add(1)
 	case w.held.Load() >= int64(w.o.Buffer):
 		w.endLocked(ErrOverflow)
 		return

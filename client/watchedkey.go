@@ -90,7 +90,7 @@ type state struct {
 	version Version // of the value, or of the deletion; zero if not known
 }
 
-// sync handles the answer to a GET for a join, a resync or a key that was found. sent is when
+// sync handles the reply to a GET for a join, a resync or a key that was found. sent is when
 // the GET was sent. sync queues an event with the state of the key, and then the events that were
 // held back. counted says whether Watch.unread counts the GET.
 func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
@@ -102,7 +102,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	found := state{r.Found, r.Version}
 	p := k.pending
 	if p == nil {
-		p = &pending{} // the answer to a GET that nothing waits for
+		p = &pending{} // the reply to a GET that nothing waits for
 	}
 	again := !k.proven.IsZero() // the key was read on an earlier connection
 	counted = !p.uncounted
@@ -135,7 +135,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	return counted
 }
 
-// compare handles the answer to an audit's GET. sent is when the GET was sent.
+// compare handles the reply to an audit's GET. sent is when the GET was sent.
 func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	defer w.wakeUp()
 	w.mu.Lock()

@@ -37,8 +37,8 @@ type watcher struct {
 	connSeq  uint64                   // of conn
 	requests chan *keyRequest         // to be sent on conn
 	inFlight int                      // copies of requests that were queued and have not ended
-	awaiting map[*keyRequest]struct{} // requests without an answer
-	resend   *time.Timer              // calls resendLate; nil if no request waits for an answer
+	awaiting map[*keyRequest]struct{} // requests without a reply
+	resend   *time.Timer              // calls resendLate; nil if no request waits for a reply
 	useless  error                    // why conn is being closed; nil = it is not
 	dialing  bool                     // an attempt to connect is under way
 	attempt  int                      // attempts to connect since all watches were up
@@ -143,7 +143,7 @@ func (v *watcher) register(key string, w *Watch) *registration {
 	}
 	v.s.mu.Unlock()
 	if q := g.request; q != nil && time.Since(q.last) > resendSoon {
-		v.sendAgain(q) // its answer may be lost, and the new watch may have little time
+		v.sendAgain(q) // its reply may be lost, and the new watch may have little time
 	}
 	return g
 }
@@ -175,7 +175,7 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 // other watch needs are unregistered. The argument is an error if a key may still be registered.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
-	w.answerJoin(w.ended())
+	w.endJoin(w.ended())
 	if done == nil {
 		return
 	}
@@ -227,14 +227,12 @@ func (v *watcher) drop(w *Watch, g *registration, err error) {
 	}
 }
 
-// fail ends a watch because of err.
 func (v *watcher) fail(w *Watch, err error) {
 	v.remove(w)
 	w.end(err)
-	w.answerJoin(err)
+	w.endJoin(err)
 }
 
-// setNotify sets Session.notify.
 func (s *Session) setNotify(notify bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +253,7 @@ func (v *watcher) connect() {
 		}
 	}
 	v.s.wg.Go(func() {
-		ctx, cancel := context.WithDeadlineCause(v.s.ctx, until, ErrNoAnswer)
+		ctx, cancel := context.WithDeadlineCause(v.s.ctx, until, ErrNoReply)
 		defer cancel()
 		conn, connSeq, err := v.s.subscribed(ctx)
 		v.post(func() { v.connected(conn, connSeq, err) })

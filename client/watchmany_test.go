@@ -29,7 +29,7 @@ func fill(t *testing.T, store *emulator.Server, n int) (keys []string) {
 // Watch returns, nor does the look after a break.
 func TestWatchMoreKeysThanBuffer(t *testing.T) {
 	t.Parallel()
-	for name, n := range map[string]int{"a few": 300, "more than are read ahead": 2*maxAnswers + 1} {
+	for name, n := range map[string]int{"a few": 300, "more than are read ahead": 2*maxReplies + 1} {
 		for _, match := range []string{"", "k*"} {
 			t.Run(fmt.Sprint(name, match), func(t *testing.T) {
 				t.Parallel()
@@ -70,14 +70,14 @@ func TestWatchMoreKeysThanBuffer(t *testing.T) {
 func TestWatchReadsNoFasterThanItsConsumer(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	keys := fill(t, store, 3*maxAnswers)
+	keys := fill(t, store, 3*maxReplies)
 	s := watchSession(t, Options{Address: store.Addr().String()})
 	w := startWatch(t, s, WatchOptions{}, keys...)
-	await(t, store, func(st emulator.State) bool { return st.Registrations == maxAnswers })
+	await(t, store, func(st emulator.State) bool { return st.Registrations == maxReplies })
 	// Another watch does not wait for it.
 	wantEvents(t, startWatch(t, s, WatchOptions{}, "other"), "initial other")
-	if n := store.State().Registrations; n != maxAnswers+1 {
-		t.Errorf("%d registrations, want %d", n, maxAnswers+1)
+	if n := store.State().Registrations; n != maxReplies+1 {
+		t.Errorf("%d registrations, want %d", n, maxReplies+1)
 	}
 	for _, key := range keys {
 		wantEvents(t, w, "initial "+key+` "v"`)

@@ -20,15 +20,15 @@ func TestZeroSession(t *testing.T) {
 		"RenewLock":   func(s *Session) error { _, err := s.RenewLock(ctx, "k", LockOptions{Holder: []byte("me")}); return err },
 		"ReleaseLock": func(s *Session) error { return s.ReleaseLock(ctx, "k", []byte("me")) },
 		"Pipeline":    func(s *Session) error { _, err := s.Pipeline(2).Send(ctx, Get("k")); return err },
-		"ReadBack":    func(s *Session) error { _, err := s.ReadBack(ctx, &LostAnswerError{Command: Get("k")}); return err },
+		"ReadBack":    func(s *Session) error { _, err := s.ReadBack(ctx, &LostReplyError{Command: Get("k")}); return err },
 		"Scan": func(s *Session) (err error) {
 			for _, err = range s.Scan(ctx, "*") {
 			}
 			return err
 		},
-		"MeasureSkew":           func(s *Session) error { _, err := s.MeasureSkew(ctx, "k", time.Second); return err },
-		"Err":                   func(s *Session) error { return s.Err() },
-		"a nil LostAnswerError": func(s *Session) error { _, err := s.ReadBack(ctx, nil); return err },
+		"MeasureSkew":          func(s *Session) error { _, err := s.MeasureSkew(ctx, "k", time.Second); return err },
+		"Err":                  func(s *Session) error { return s.Err() },
+		"a nil LostReplyError": func(s *Session) error { _, err := s.ReadBack(ctx, nil); return err },
 	} {
 		if err := do(new(Session)); !isA[*InvalidError](err) {
 			t.Errorf("%s: got %v, want an *InvalidError", name, err)

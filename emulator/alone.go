@@ -327,7 +327,6 @@ func isOther(err error) bool {
 	return ok
 }
 
-// me returns this store's identity.
 func (a *Attached) me() identity {
 	a.mu.Lock()
 	defer a.mu.Unlock()

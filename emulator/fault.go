@@ -100,7 +100,6 @@ func (s *Server) AddFault(of Fault) (FaultState, error) {
 	return f.FaultState, nil
 }
 
-// parse parses what a fault does.
 func (f *fault) parse() (err error) {
 	r, n := &f.request, &f.notification
 	r.CutBytes, r.Error = f.CutBytes, cmp.Or(wire.ErrorKind(f.Error).Text(), f.Error)
@@ -230,7 +229,6 @@ func (s *Server) takeFault(reaches string, clients []string, fits func(*fault) b
 	return new(fault), false
 }
 
-// requestFault returns the Action of a fault for a request, and whether there is one.
 func (s *Server) requestFault(clientID string, payload []byte) (Action, bool) {
 	if len(s.faults) == 0 {
 		return Action{}, false
@@ -260,7 +258,6 @@ func (s *Server) connectFault(clientID string) byte {
 	return f.connack
 }
 
-// redisFault returns the fault of a Redis command.
 func (s *Server) redisFault(q redis.Intercepted) redis.Fault {
 	s.lock()
 	defer s.broker.Unlock()

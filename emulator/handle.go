@@ -47,6 +47,7 @@ func (o *origin) acknowledgeLast() {
 // clone returns a copy that stays valid after handle returns.
 func (r *request) clone() *request {
 	c := *r
+	c.Words = nil // are in the payload
 	c.Payload, c.Timestamp, c.Fence = bytes.Clone(r.Payload), bytes.Clone(r.Timestamp), bytes.Clone(r.Fence)
 	c.responseTopic, c.correlation = bytes.Clone(r.responseTopic), bytes.Clone(r.correlation)
 	c.received = time.Time{} // do not report an artificial delay as processing time
@@ -63,12 +64,12 @@ func (r *request) cost() int {
 // reason code for the PUBACK. broker.Later means that the broker must not send a PUBACK itself: admit is
 // responsible for the PUBACK, or the client has disconnected.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
-	if s.broker.Crowded() && s.isLong(p) {
-		s.broker.StandInLine()
-	}
+	var few [8][]byte // not in s.request, which other clients use meanwhile
+	words := store.AppendWords(few[:0], p.Payload)
+	s.broker.StandInLine(func() bool { return s.isCostly(words, p.ResponseTopic) })
 	s.journal.admit()
 	if s.backlog.bytes > maxBacklog {
-		s.awaitRoom(func() bool { return s.backlog.behind[c.ID] > 0 || s.store.MayNotify(p.Payload) })
+		s.awaitRoom(func() bool { return s.backlog.behind[c.ID] > 0 || s.store.MayNotify(words) })
 	}
 	if !c.Connected() {
 		return broker.Later
@@ -78,14 +79,14 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		return broker.Success
 	}
 	if !s.mayReplyTo(c, p.ResponseTopic) {
-		s.request.read(c, p)
+		s.request.read(c, p, words)
 		s.observeIgnored(s.request.Request, "a response topic that is not the client's")
 		return broker.NotAuthorized
 	}
 	// MQTT 3.1.1 has neither response topics nor correlation data: its requests are ignored here.
 	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
 		s.counts.Ignored++
-		s.request.read(c, p)
+		s.request.read(c, p, words)
 		s.observeIgnored(s.request.Request, why)
 		return broker.Success
 	}
@@ -96,7 +97,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 			return broker.Later
 		}
 	}
-	s.request.read(c, p)
+	s.request.read(c, p, words)
 	s.request.action = action
 	s.admit(&s.request, p.Expiry)
 	if len(p.Payload) > maxReused {
@@ -105,16 +106,19 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// isLong reports whether a request is much work, see [broker.Broker.Crowded].
-func (s *Server) isLong(p *broker.Publish) bool {
-	key, long := s.store.IsLong(p.Payload)
-	return long || s.broker.IsLong(p.ResponseTopic) || key != nil && s.port != nil && s.port.server.IsLong(key)
+// isCostly reports whether a request with these words is much work.
+func (s *Server) isCostly(words [][]byte, responseTopic []byte) bool {
+	key, costly := s.store.IsCostly(words)
+	return costly || s.broker.IsCostly(responseTopic) || key != nil && s.port != nil && s.port.server.IsCostly(key)
 }
 
-// read sets r to the request that p contains.
-func (r *request) read(c *broker.Client, p *broker.Publish) {
+// read sets r to the request that p contains. words are the words of its payload; nil = it is refused.
+func (r *request) read(c *broker.Client, p *broker.Publish, words [][]byte) {
+	if words != nil {
+		words = append(r.Words[:0], words...)
+	}
 	*r = request{
-		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
+		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload, Words: words},
 		origin:  origin{client: c, packetID: p.ID},
 
 		responseTopic: p.ResponseTopic, correlation: p.Correlation, received: c.LastRead(),
@@ -364,7 +368,6 @@ func (s *Server) contentType() string {
 	return wire.ContentType
 }
 
-// appendProperties appends the properties of a reply or notification.
 func appendProperties(dst []byte, contentType string, correlation []byte, user []store.Property) []byte {
 	if contentType != "" {
 		dst = broker.AppendContentType(dst, contentType)

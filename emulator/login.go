@@ -33,7 +33,6 @@ func (s *Server) login(l *broker.Login) broker.Verdict {
 	return v
 }
 
-// authenticate checks who a client is.
 func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 	if l.Again {
 		return s.authenticateAgain(l)
@@ -161,7 +160,6 @@ func (s *Server) keepLogin(c *broker.Client) {
 	}
 }
 
-// loginEnded reports whether a client's token has expired.
 func (s *Server) loginEnded(c *broker.Client) bool {
 	m, ok := c.Value.(*member)
 	return ok && !m.expires.IsZero() && !s.now().Before(m.expires)

@@ -148,9 +148,8 @@ func (s *Server) sendBacklog() {
 	l := &s.backlog
 	locked, work := time.Now(), 0
 	worked := func(cost int) {
-		if work += cost; work > maxNotifyStep && time.Since(locked) > s.broker.Hold() {
-			s.broker.Pause()
-			locked, work = time.Now(), 0
+		if work += cost; work > maxNotifyStep && s.broker.PauseAfter(&locked) {
+			work = 0
 		}
 	}
 	for len(l.queue) > 0 {

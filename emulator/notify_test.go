@@ -85,7 +85,7 @@ func TestBacklog(t *testing.T) {
 		t.Error("a client waits although it has been notified")
 	}
 	for words, want := range map[string]bool{"SET other v": true, "DEL crowded": true, "SET alone v": false, "GET other": false, "KEYNOTIFY other": false} {
-		if got := s.store.MayNotify(wire.AppendRequest(nil, strings.Fields(words)...)); got != want {
+		if got := s.store.MayNotify(store.AppendWords(nil, wire.AppendRequest(nil, strings.Fields(words)...))); got != want {
 			t.Errorf("%s may notify: got %t, want %t", words, got, want)
 		}
 	}

@@ -56,7 +56,6 @@ func (s *Server) redisRule(c *redis.Caller, e *observe.Event, ran bool) string {
 	return s.rule(m, a)
 }
 
-// observeIgnored reports a request that the server ignores.
 func (s *Server) observeIgnored(r store.Request, why string) {
 	if s.opts.Observe != nil {
 		s.opts.Observe(ignored(r, s.now(), why))
@@ -94,7 +93,6 @@ func (s *Server) observeConnection(op observe.Op, c *broker.Client, reason strin
 	})
 }
 
-// whyEnded returns why a connection ended, as text.
 func whyEnded(e broker.End) string {
 	switch {
 	case e.Lost && e.Why != "":

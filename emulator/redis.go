@@ -356,7 +356,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Crowded: s.broker.Crowded, Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes, At: s.at}
+	o := redis.Options{Turns: s.broker, Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes, At: s.at}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName

@@ -24,7 +24,7 @@ func TestZeroValues(t *testing.T) {
 		new(emulator.Server), new(emulator.Attached), new(emulator.Issuer), new(emulator.Verifier), new(emulator.Policy), new(emulator.Answer), new(emulator.Change),
 		emulator.Request{}, emulator.AttachOptions{}, new(emulator.DataError), new(emulator.LoadError), new(emulator.RuleError), new(emulator.OtherStoreError), new(emulator.SelfTestError),
 		new(ours.Session), new(ours.Lock), new(ours.Watch), new(ours.Pipeline), new(ours.InFlight), new(ours.Mirror), ours.Command{}, ours.Options{}, ours.Lease{}, ours.LockOptions{}, ours.Event{},
-		new(ours.InvalidError), new(ours.AnswerError), new(ours.StatusError), new(ours.LostAnswerError), new(ours.WatchError), new(ours.ScanError), new(ours.NoStoreError), new(ours.TokenError),
+		new(ours.InvalidError), new(ours.ReplyError), new(ours.StatusError), new(ours.LostReplyError), new(ours.WatchError), new(ours.ScanError), new(ours.NoStoreError), new(ours.TokenError),
 		new(ours.DialError), new(ours.LostError), new(ours.ReasonError), new(ours.StoreError), new(ours.LockBusyError), new(ours.LockLostError), new(ours.NotHolderError), new(ours.LockUnknownError),
 		ours.ReadBackResult{}, ours.ScanResult{}, ours.LockStatus{}, ours.Version{}, ours.Value{},
 	} {

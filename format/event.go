@@ -32,7 +32,6 @@ type Event struct {
 // isState reports whether the event shows the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "found" || e.Op == "resync" }
 
-// isChange reports whether the event is a change of the key.
 func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op != "gap" }
 
 // isTrouble reports whether the event is about the watch, rather than about the key.

@@ -38,7 +38,6 @@ type LockEvent struct {
 	From, To   time.Time // for gap
 }
 
-// knowsHolder reports whether the event has a known holder.
 func (e LockEvent) knowsHolder() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }

@@ -101,7 +101,6 @@ func needsQuotes(b []byte) bool {
 		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
 }
 
-// isPrintable reports whether every character of b is printable or in extra.
 func isPrintable(b []byte, extra string) bool {
 	for i := 0; i < len(b); {
 		size, printable := nextRune(b, i)

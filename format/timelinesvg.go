@@ -63,13 +63,11 @@ func (p *picture) printf(text string, args ...any) {
 	p.out.WriteByte('\n')
 }
 
-// x returns the x coordinate of a time.
 func (p *picture) x(at time.Time) float64 {
 	const columns = svgWidth - svgLabels - svgRight
 	return svgLabels + columns*min(max(float64(at.Sub(p.From))/float64(p.duration()), 0), 1)
 }
 
-// row draws r. y is the top of the row.
 func (p *picture) row(y int, r row) {
 	if !r.holder && y > svgTop {
 		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, y, svgWidth-svgRight)

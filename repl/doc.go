@@ -35,22 +35,22 @@
 //
 // # Editing
 //
-// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, holds the killed text and
-// steps through the history. This package does the rest, because readline
+// chzyer/readline v1.5.1 holds the edited line and the killed text, moves the cursor by words, switches the
+// terminal to raw mode and translates the Windows console. This package does the rest, because readline's own loop
 //
 //   - misplaces the cursor after wide characters, line ends and some changes of the terminal's
 //     size, and sends control characters and escape sequences to the terminal (screen.go);
 //   - runs the lines of a paste one by one, loses bytes that are not UTF-8, and
 //     misinterprets Ctrl-Space, the Delete key, Home in tmux, Ctrl-Left and unknown
-//     escape sequences (keys.go);
+//     escape sequences (internal/keyboard, edited.go);
 //   - can only append to a word, so that it cannot quote a completion, and divides by
 //     zero when completions are wider than the terminal (complete.go);
 //   - does not widen a history search on Backspace, does not restore the line on Ctrl-G
 //     after a second Ctrl-R, and dereferences nil in an empty history (terminal.go);
 //   - writes a history file that other users can read, splits an entry of several lines,
 //     and loses entries of other shells when it shortens the file (history.go);
-//   - stops the parent process on Ctrl-Z, and returns an unfinished line as an entry when
-//     the terminal is gone (terminal.go, terminal_unix.go);
+//   - reads on while a command runs, stops the parent process on Ctrl-Z, and returns an unfinished line
+//     as an entry when the terminal is gone (terminal.go, terminal_unix.go);
 //   - writes escape sequences to a terminal that can only print (linereader.go).
 //
 // This package offers no vi mode: in readline's vi mode, the cursor keys insert text, and

@@ -2,6 +2,7 @@ package repl
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,18 +17,22 @@ type LineReader struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	read        chan readResult // the next line, from the reading goroutine
-	reading     bool            // the reading goroutine is running
-	interrupted chan struct{}   // a call to Interrupt that ReadEntry has not handled; capacity 1
+	reading     reading[readResult]
+	interrupted chan struct{} // a call to Interrupt that ReadEntry has not handled; capacity 1
 
 	mu     sync.Mutex
 	prompt string
 	asked  bool // ReadEntry has printed a prompt and waits for a line
 }
 
+type readResult struct {
+	text string
+	err  error
+}
+
 // NewLineReader returns a LineReader that reads from in and prints prompts on out.
 func NewLineReader(in io.Reader, out io.Writer) *LineReader {
-	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan readResult, 1), interrupted: make(chan struct{}, 1)}
+	return &LineReader{in: bufio.NewReader(in), out: out, interrupted: make(chan struct{}, 1)}
 }
 
 // ReadEntry is like [Terminal.ReadEntry]. Ctrl-C does not arrive as a key, so the caller must call
@@ -68,25 +73,33 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 	}
 }
 
-// next reads a line. A read from a terminal cannot be cancelled. After an interrupt, the reading
-// goroutine therefore continues, and the following call to next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
-	if !l.reading {
-		l.reading = true
-		go func() {
-			text, err := l.in.ReadString('\n')
-			l.read <- readResult{text, err}
-		}()
+	r, err := l.reading.next(ctx, l.interrupted, func() readResult {
+		text, err := l.in.ReadString('\n')
+		return readResult{text, err}
+	})
+	return r.text, cmp.Or(err, r.err)
+}
+
+// A reading is a read from a terminal, which cannot be cancelled, on a goroutine of its own.
+type reading[T any] struct{ begun chan T } // nil = no read has begun
+
+// next returns what read returns. If ctx or an interrupt ends it first, the following call gets the result of this read.
+func (r *reading[T]) next(ctx context.Context, interrupted <-chan struct{}, read func() T) (got T, err error) {
+	if r.begun == nil {
+		begun := make(chan T, 1)
+		r.begun = begun
+		go func() { begun <- read() }()
 	}
 	select {
-	case p := <-l.read:
-		l.reading = false
-		return p.text, p.err
-	case <-l.interrupted:
-		return "", ErrInterrupted
+	case got = <-r.begun:
+		r.begun = nil
+	case <-interrupted:
+		err = ErrInterrupted
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	return got, err
 }
 
 // ask prints the prompt, or the continuation prompt for a further line.

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/chzyer/readline"
 
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/keyboard"
 )
 
 // ErrInterrupted is returned by ReadEntry when the user cancels the entry with Ctrl-C.
@@ -28,30 +30,32 @@ type TerminalOptions struct {
 // or more lines: Enter continues on the next line while a quote is open, and a paste of
 // several lines is inserted as one entry.
 //
-// chzyer/readline edits the line and steps through the history. Its output is discarded, and
-// its input is translated by the type keys. The package comment says why.
+// The line is a RuneBuffer of chzyer/readline, which moves the cursor by words, and cuts and yanks text. It sees no
+// terminal, so it does not draw. The package comment says why readline does no more.
 //
 // Only one goroutine may call ReadEntry and Close; any goroutine may call the other methods
 // at any time.
 type Terminal struct {
-	o     TerminalOptions
-	rl    *readline.Instance
-	stdin *readline.CancelableStdin
-	keys  *keys
-
+	o       TerminalOptions
+	in      io.Reader
 	cooked  *readline.State // the terminal's state before NewTerminal
-	pending chan readResult // the result of readline after a cancelled ReadEntry; nil if none was cancelled
 	stop    func()          // stops watching the terminal's size
 	watched sync.WaitGroup  // waits for the goroutine that watches the size
+
+	decoder keyboard.Decoder
+	keys    []keyboard.Key // the keys that arrived and are not handled yet
+	reading reading[[]byte]
 
 	mu      sync.Mutex // guards the fields below
 	screen  screen
 	prompt  string
-	line    []rune
-	cursor  int
-	reading bool // a line is being edited and drawn
-	entered bool // Enter ended the last entry, and the next has not begun
+	line    *readline.RuneBuffer // encoded, see edited
+	editing bool                 // a line is being edited and drawn
+	entered bool                 // Enter ended the last entry, and the next has not begun
 	found   search
+
+	recalled int            // index of the entry of the history that is edited; len(entries) = a new one
+	drafts   map[int][]rune // entries of the history that were edited or left, by index
 }
 
 // search is the state of a history search (Ctrl-R).
@@ -63,48 +67,18 @@ type search struct {
 	missed bool   // no entry contains the query
 }
 
-type readResult struct {
-	text string
-	err  error
-}
-
 // NewTerminal returns a Terminal, which reads from o.In until Close.
 func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	if o.History == nil {
 		o.History = &History{}
 	}
-	t := &Terminal{o: o}
 	cooked, err := readline.GetState(int(o.In.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	t.cooked = cooked
-	t.screen.w = screenWriter(o.Out)
-	t.screen.size = t.size
-	t.stdin = readline.NewCancelableStdin(keyboard(o.In))
-	t.keys = newKeys(t.stdin)
-	t.rl, err = readline.NewEx(&readline.Config{
-		Stdin: struct {
-			io.Reader
-			io.Closer
-		}{t.keys, t.stdin},
-		Stdout: io.Discard,
-		Stderr: io.Discard,
-		// readline must not draw, so it sees no terminal. It must not complete or search, so it
-		// sees width 0. Terminal does all three.
-		FuncIsTerminal:         func() bool { return false },
-		FuncGetWidth:           func() int { return 0 },
-		FuncOnWidthChanged:     func(func()) {},
-		FuncMakeRaw:            t.raw,
-		FuncExitRaw:            t.restore,
-		DisableAutoSaveHistory: true,
-		HistoryLimit:           maxHistory + 2, // also holds the edited line
-		Listener:               readline.FuncListener(t.changed),
-		FuncFilterInputRune:    t.key,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("terminal: %w", err)
-	}
+	notDrawn := &readline.Config{FuncIsTerminal: func() bool { return false }}
+	t := &Terminal{o: o, in: keyboardOf(o.In), cooked: cooked, line: readline.NewRuneBuffer(nil, "", notDrawn, 0)}
+	t.screen = screen{w: screenWriter(o.Out), size: t.size}
 	resized, stop := watchTerminal()
 	t.stop = stop
 	t.watched.Go(func() {
@@ -115,16 +89,12 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	return t, nil
 }
 
-// Close stops reading and restores the terminal's state.
+// Close restores the terminal's state. If ReadEntry was cancelled, a read from the terminal may last until the process
+// ends.
 func (t *Terminal) Close() error {
 	t.stop()
 	t.watched.Wait()
-	err := t.stdin.Close() // a read from the terminal may last until the process ends
-	if t.pending != nil {
-		t.rl.Terminal.KickRead() // makes readline read again and find that stdin is closed
-		<-t.pending
-	}
-	return errors.Join(err, t.rl.Close())
+	return t.restore()
 }
 
 func (t *Terminal) raw() error {
@@ -143,51 +113,56 @@ func (t *Terminal) size() (width, height int) {
 }
 
 // ReadEntry shows a prompt and reads an entry. The error is [ErrInterrupted] after Ctrl-C,
-// and io.EOF after Ctrl-D on an empty line or when the terminal is gone. If ctx is done, the
-// error wraps context.Cause(ctx), and the Terminal can only be closed.
+// io.EOF after Ctrl-D on an empty line or when the terminal is gone, and the cause of ctx if ctx ends.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
-	if t.pending != nil {
-		return "", io.EOF
-	}
-	// Fill readline's history again. Otherwise, the cursor keys would continue from the entry that the
-	// user last recalled.
-	t.rl.ResetHistory()
-	for _, e := range t.o.History.entries {
-		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
-			return "", err
-		}
-	}
-	t.mu.Lock()
-	t.prompt, t.entered = clean(prompt), false
-	t.mu.Unlock()
-	read := make(chan readResult, 1)
-	go func() {
-		line, err := t.rl.Operation.Runes()
-		read <- readResult{textOf(line), err}
-	}()
-	var e readResult
-	select {
-	case e = <-read:
-	case <-ctx.Done():
-		t.pending = read
-		t.mu.Lock()
-		t.leave("")
-		t.mu.Unlock()
-		return "", errors.Join(context.Cause(ctx), t.restore())
-	}
+	_ = t.raw()                        // after an error, keys arrive line by line
+	defer func() { _ = t.restore() }() // it fails if the terminal is gone, which the next read reports
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case errors.Is(e.err, readline.ErrInterrupt):
-		t.leave("^C")
-		return "", ErrInterrupted
-	case e.err != nil:
-		t.leave("")
-		return "", e.err
+	t.prompt, t.editing, t.entered = clean(prompt), true, false
+	t.line.Set(nil)
+	t.recalled, t.drafts = len(t.o.History.entries), make(map[int][]rune)
+	t.screen.write([]byte(pasteOn))
+	for {
+		if len(t.keys) == 0 {
+			t.show()
+		}
+		key, err := t.nextKey(ctx)
+		if err == nil {
+			t.entered, err = t.press(key)
+		}
+		switch {
+		case errors.Is(err, ErrInterrupted):
+			t.leave("^C")
+			return "", err
+		case err != nil:
+			t.leave("")
+			return "", err
+		case t.entered:
+			t.leave("")
+			return textOf(t.line.Runes()), nil
+		}
 	}
-	t.line = edited(e.text)
-	t.leave("")
-	return e.text, nil
+}
+
+// nextKey returns the next key. It unlocks t.mu while it waits for the terminal.
+func (t *Terminal) nextKey(ctx context.Context) (keyboard.Key, error) {
+	for len(t.keys) == 0 {
+		t.mu.Unlock()
+		b, err := t.reading.next(ctx, nil, func() []byte {
+			b := make([]byte, 4096)
+			n, _ := t.in.Read(b)
+			return b[:n]
+		})
+		t.mu.Lock()
+		if err != nil || len(b) == 0 {
+			return 0, cmp.Or(err, io.EOF)
+		}
+		t.keys = t.decoder.Decode(b)
+	}
+	key := t.keys[0]
+	t.keys = t.keys[1:]
+	return key, nil
 }
 
 // clean escapes the unprintable characters of a prompt, but not its backslashes.
@@ -196,11 +171,8 @@ func clean(prompt string) string { return strings.ReplaceAll(format.Escape(promp
 // leave ends the editing of the line, writes mark after it and moves to the next row. The
 // caller holds t.mu.
 func (t *Terminal) leave(mark string) {
-	if !t.reading {
-		return
-	}
-	t.reading, t.found.on = false, false
-	t.screen.leave(t.prompt, t.line, mark)
+	t.editing, t.found.on = false, false
+	t.screen.leave(t.prompt, t.line.Runes(), mark)
 	t.screen.write([]byte(pasteOff))
 }
 
@@ -225,7 +197,7 @@ func (t *Terminal) SetPrompt(prompt string) {
 func (t *Terminal) Above(write func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.reading {
+	if !t.editing {
 		write()
 		return
 	}
@@ -236,11 +208,12 @@ func (t *Terminal) Above(write func()) {
 
 // show draws the line if one is being edited. The caller holds t.mu.
 func (t *Terminal) show() {
-	if !t.reading {
+	if !t.editing {
 		return
 	}
+	line := t.line.Runes()
 	if !t.found.on {
-		t.screen.draw(t.prompt, t.line, t.cursor)
+		t.screen.draw(t.prompt, line, t.line.Pos())
 		return
 	}
 	word := "search"
@@ -248,7 +221,7 @@ func (t *Terminal) show() {
 		word = "not found"
 	}
 	prompt := fmt.Sprintf("(%s %s) ", word, format.Quote(textOf(t.found.query)))
-	t.screen.draw(prompt, t.line, len(t.line))
+	t.screen.draw(prompt, line, len(line))
 }
 
 // resized redraws the line, unless it was already redrawn at the new size.
@@ -260,62 +233,114 @@ func (t *Terminal) resized() {
 	}
 }
 
-// key translates a key for readline. readline's goroutine calls key, then handles the result, and then
-// calls changed. To make readline ignore the key, key returns keyNone. The bool is always true: after
-// false, readline would keep reading while a command runs.
-func (t *Terminal) key(pressed rune) (rune, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.meaning(pressed)
-	switch pressed {
-	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt, readline.CharDelete:
-		if r != pressed {
-			// These keys can end an entry, so readline stops reading after them.
-			t.rl.Terminal.KickRead()
-		}
+// press handles a key. enters is set if the key ends the entry; otherwise, the error ends it. The caller holds t.mu.
+func (t *Terminal) press(key keyboard.Key) (enters bool, err error) {
+	if t.found.on && t.searchKey(key) {
+		return false, nil
 	}
-	return r, true
+	line := t.line
+	switch key {
+	case keyboard.Enter:
+		if !incomplete(textOf(line.Runes())) {
+			return true, nil
+		}
+		line.WriteRunes(edited("\n"))
+	case keyboard.Alt + keyboard.Enter:
+		line.WriteRunes(edited("\n"))
+	case keyboard.Interrupt:
+		return false, ErrInterrupted
+	case readline.CharDelete: // Ctrl-D
+		if line.Len() == 0 {
+			return false, io.EOF
+		}
+		line.Delete()
+	case keyboard.Delete:
+		if line.Pos() < line.Len() {
+			line.MoveForward()
+			line.Backspace() // unlike Delete, it keeps the text that was cut
+		}
+	case keyboard.Backspace:
+		line.Backspace()
+	case readline.CharLineStart, keyboard.Home:
+		line.MoveToLineStart()
+	case readline.CharLineEnd, keyboard.End:
+		line.MoveToLineEnd()
+	case readline.CharBackward, keyboard.Left:
+		line.MoveBackward()
+	case readline.CharForward, keyboard.Right:
+		line.MoveForward()
+	case keyboard.WordLeft, keyboard.Alt + 'b':
+		line.MoveToPrevWord()
+	case keyboard.WordRight, keyboard.Alt + 'f':
+		line.MoveToNextWord()
+	case readline.CharPrev, keyboard.Up:
+		t.recall(t.recalled - 1)
+	case readline.CharNext, keyboard.Down:
+		t.recall(t.recalled + 1)
+	case readline.CharBckSearch:
+		t.found = search{on: true, at: len(t.o.History.entries), saved: line.Runes()}
+	case keyboard.Paste:
+		line.WriteRunes(edited(t.decoder.Paste()))
+	case readline.CharTab:
+		t.complete()
+	case readline.CharCtrlL:
+		t.screen.clear()
+	case readline.CharCtrlZ:
+		t.suspend()
+	default:
+		t.change(key)
+	}
+	return false, nil
 }
 
-// meaning translates a key for readline. The caller holds t.mu.
-func (t *Terminal) meaning(r rune) rune {
-	if r == 0 {
-		// The terminal is gone. Without this, readline would return the unfinished line.
-		t.rl.Operation.SetBuffer("")
-		return r
-	}
-	if t.found.on {
-		if r = t.searchKey(r); t.found.on || r == keyNone {
-			return keyNone
+// change handles a key that cuts, moves or inserts text.
+func (t *Terminal) change(key keyboard.Key) {
+	line := t.line
+	switch key {
+	case readline.CharKill:
+		line.Kill()
+	case readline.CharCtrlU:
+		line.KillFront()
+	case readline.CharCtrlW, keyboard.Alt + keyboard.Backspace:
+		if t.inFirstWord() {
+			line.KillFront() // BackEscapeWord would delete the rest of the line too
+		} else {
+			line.BackEscapeWord()
 		}
-	}
-	switch {
-	case r == readline.CharEnter || r == readline.CharCtrlJ:
-		if incomplete(textOf(t.line)) {
-			return byteBase + '\n'
+	case keyboard.DeleteWord, keyboard.Alt + 'd':
+		line.DeleteWord()
+	case readline.CharCtrlY:
+		line.Yank()
+	case readline.CharTranspose:
+		if line.Len() > 1 { // otherwise, Transpose would break the buffer
+			line.Transpose()
 		}
-		t.entered = true
-	case r == readline.CharBckSearch:
-		t.found = search{on: true, at: len(t.o.History.entries), saved: t.line}
-		return keyNone
-	case r == readline.CharTranspose && len(t.line) < 2:
-		return keyNone // readline would panic
-	case (r == readline.CharCtrlW || r == readline.MetaBackspace) && t.inFirstWord():
-		return readline.CharCtrlU // readline would delete the rest of the line too
-	case r == readline.CharCtrlZ:
-		t.suspend()
-		return keyNone
-	case r >= 0 && r < ' ' && !strings.ContainsRune("\x01\x02\x03\x04\x05\x06\x08\x09\x0b\x0c\x0e\x10\x14\x15\x17\x19", r):
-		return keyNone
+	default:
+		line.WriteRunes(typed(key))
 	}
-	return r
+}
+
+// recall edits another entry of the history. Edited entries stay as they are until the entry ends.
+func (t *Terminal) recall(at int) {
+	entries := t.o.History.entries
+	if at < 0 || at > len(entries) {
+		return
+	}
+	t.drafts[t.recalled] = t.line.Runes()
+	t.recalled = at
+	line, ok := t.drafts[at]
+	if !ok {
+		line = edited(entries[at])
+	}
+	t.line.Set(line)
 }
 
 // inFirstWord reports whether there is at most one word before the cursor. The caller
 // holds t.mu.
 func (t *Terminal) inFirstWord() bool {
-	for i := 1; i < t.cursor; i++ {
-		if !readline.IsWordBreak(t.line[i]) && readline.IsWordBreak(t.line[i-1]) {
+	line := t.line.Runes()
+	for i := 1; i < t.line.Pos(); i++ {
+		if !readline.IsWordBreak(line[i]) && readline.IsWordBreak(line[i-1]) {
 			return false
 		}
 	}
@@ -337,101 +362,46 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed draws the line after readline has handled a key. It returns the line and the cursor to
-// continue with, and whether readline must adopt them. Key 0 means that an entry begins.
-func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if key == 0 {
-		t.line, t.cursor, t.reading = nil, 0, true
-		t.screen.write([]byte(pasteOn))
-		t.show()
-		return nil, 0, false
-	}
-	switch key {
-	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt:
-		return nil, 0, false // the entry is over, and the next may have begun
-	case readline.CharDelete:
-		if len(t.line) == 0 {
-			return nil, 0, false
-		}
-	}
-	changed := false
-	if cursor > 0 && isKey(line[cursor-1]) {
-		cursor--
-		line = append(line[:cursor:cursor], line[cursor+1:]...)
-		changed = true
-	}
-	switch key {
-	case keyPaste:
-		pasted := edited(t.keys.paste())
-		line = append(line[:cursor:cursor], append(pasted, line[cursor:]...)...)
-		cursor += len(pasted)
-	case keyDelete:
-		if cursor < len(line) {
-			line = append(line[:cursor:cursor], line[cursor+1:]...)
-		}
-	case readline.CharTab:
-		line, cursor = t.complete(line, cursor)
-		changed = true
-	case readline.CharCtrlL:
-		t.screen.clear()
-	}
-	t.line, t.cursor = line, cursor
-	if !t.keys.more() {
-		t.show()
-	}
-	return line, cursor, changed
-}
-
 // complete completes the word under the cursor. The caller holds t.mu; complete unlocks t.mu while it
 // looks for candidates.
-func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
+func (t *Terminal) complete() {
 	if t.o.Complete == nil {
-		return line, cursor
+		return
 	}
+	line, cursor := t.line.Runes(), t.line.Pos()
 	t.mu.Unlock()
 	before := textOf(line[:cursor])
 	start, text, candidates := complete(before, t.o.Complete)
 	t.mu.Lock()
-	head := edited(before[:start] + text)
-	whole := append(head, line[cursor:]...)
-	if len(candidates) > 0 && t.reading {
+	if len(candidates) > 0 {
 		t.screen.leave(t.prompt, line, "")
 		t.screen.write([]byte(listing(candidates, t.screen.width)))
 	}
-	return whole, len(head)
+	head := edited(before[:start] + text)
+	t.line.SetWithIdx(len(head), append(head, line[cursor:]...))
 }
 
-// searchKey handles a key during a search. If readline should also handle the key, searchKey
-// returns it; otherwise it returns keyNone.
-func (t *Terminal) searchKey(r rune) rune {
+// searchKey handles a key during a search. If it returns false, the key ends the search and has its usual meaning.
+func (t *Terminal) searchKey(key keyboard.Key) bool {
 	s := &t.found
-	setLine := func(line []rune) {
-		t.line, t.cursor = line, len(line)
-		t.rl.Operation.SetBuffer(string(line))
-	}
+	text := typed(key)
 	switch {
-	case r == readline.CharBckSearch:
+	case key == readline.CharBckSearch:
 		t.find(s.at - 1)
-	case r == readline.CharBackspace || r == readline.CharCtrlH:
+	case key == keyboard.Backspace:
 		s.query = s.query[:max(len(s.query)-1, 0)]
 		t.find(len(t.o.History.entries) - 1)
-	case r == readline.CharInterrupt || r == readline.CharBell:
+	case key == keyboard.Interrupt || key == readline.CharBell:
 		s.on = false
-		setLine(s.saved)
-	case r >= ' ' && !isKey(r) && r != 0x7f:
-		s.query = append(s.query, r)
+		t.line.Set(s.saved)
+	case text != nil:
+		s.query = append(s.query, text...)
 		t.find(min(s.at, len(t.o.History.entries)-1))
 	default:
 		s.on = false
-		setLine(t.line)
-		return r
+		return false
 	}
-	if s.on {
-		setLine(t.line)
-	}
-	return keyNone
+	return true
 }
 
 // find searches the history backwards for the query. from is the index of the first entry to search.
@@ -439,12 +409,14 @@ func (t *Terminal) find(from int) {
 	query := textOf(t.found.query)
 	t.found.missed = false
 	if query == "" {
-		t.line, t.found.at = t.found.saved, len(t.o.History.entries)
+		t.line.Set(t.found.saved)
+		t.found.at = len(t.o.History.entries)
 		return
 	}
 	for i := from; i >= 0; i-- {
 		if e := t.o.History.entries[i]; strings.Contains(e, query) {
-			t.found.at, t.line = i, edited(e)
+			t.found.at = i
+			t.line.Set(edited(e))
 			return
 		}
 	}

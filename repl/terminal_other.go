@@ -12,9 +12,9 @@ import (
 // pasteOn and pasteOff are empty, as bracketed paste is off: readline's translation of the console does not support it.
 const pasteOn, pasteOff = "", ""
 
-// keyboard returns readline's input, which translates the key events of the Windows console
+// keyboardOf returns readline's input, which translates the key events of the Windows console
 // to bytes.
-func keyboard(*os.File) io.Reader { return readline.Stdin }
+func keyboardOf(*os.File) io.Reader { return readline.Stdin }
 
 // screenWriter returns readline's output, which translates escape sequences for the Windows
 // console.

@@ -17,7 +17,7 @@ const (
 	pasteOff = "\x1b[?2004l"
 )
 
-func keyboard(in *os.File) io.Reader { return in }
+func keyboardOf(in *os.File) io.Reader { return in }
 
 func screenWriter(out *os.File) io.Writer { return out }
 
@@ -34,7 +34,7 @@ func watchTerminal() (changes <-chan os.Signal, stop func()) {
 // suspend stops the process group, as Ctrl-Z does when the terminal is not in raw mode. The
 // caller holds t.mu.
 func (t *Terminal) suspend() {
-	t.screen.leave(t.prompt, t.line, "")
+	t.screen.leave(t.prompt, t.line.Runes(), "")
 	t.screen.write([]byte(pasteOff))
 	if err := t.restore(); err != nil {
 		return

@@ -5,12 +5,13 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/check"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/cluster"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
@@ -26,7 +27,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
@@ -34,7 +34,7 @@ import (
 // table returns the command table, from which the parser, the shell, help, completion and the manual
 // pages are built. In each group of help, the most used commands come first.
 func table() []app.Command {
-	return slices.Concat(rows(verbs.Store()), []app.Command{
+	return slices.Concat(rows(basics.Store()), []app.Command{
 		{Name: "watch", New: watch.New},
 		{Name: "lock", New: lock.New},
 		{Name: "context", New: contextcmd.New},
@@ -48,7 +48,7 @@ func table() []app.Command {
 		{Name: "import", New: importcmd.New},
 		{Name: "diff", New: diff.New},
 		{Name: "apply", New: apply.New},
-		{Name: "dataset", New: dataset.New},
+		{Name: "dataset", New: datasetcmd.New},
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},
@@ -57,7 +57,7 @@ func table() []app.Command {
 		{Name: "hlc", New: hlc.New},
 		{Name: "policy", New: policycmd.New},
 		{Name: "bench", New: bench.New},
-	}, rows(verbs.Diagnostics()), []app.Command{
+	}, rows(basics.Diagnostics()), []app.Command{
 
 		{Name: "forward", New: cluster.NewForward},
 		{Name: "pod", New: cluster.NewPod},
@@ -69,7 +69,7 @@ func table() []app.Command {
 	})
 }
 
-func rows(all []verbs.Row) (rows []app.Command) {
+func rows(all []basics.Row) (rows []app.Command) {
 	for _, v := range all {
 		rows = append(rows, app.Command{Name: v.Name, New: verb.Command(v.New)})
 	}

@@ -158,7 +158,6 @@ func (t *Throttle) end(f *failures, user uint64) {
 	}
 }
 
-// succeed records that a pair has logged in.
 func (t *Throttle) succeed(at pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

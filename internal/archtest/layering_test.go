@@ -77,6 +77,7 @@ func isStd(path string) bool {
 const arrows = `
 internal/files
 internal/idtable
+internal/keyboard
 internal/socket
 internal/mqtt        internal/idtable internal/socket
 internal/wait
@@ -99,7 +100,7 @@ internal/policy      internal/wire internal/glob internal/yamltext
 internal/pipenet
 emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/glob internal/observe internal/redis internal/store internal/policy internal/pipenet internal/wait
 format               internal/wire internal/observe
-repl                 internal/files internal/wait format
+repl                 internal/files internal/wait internal/keyboard format
 
 signals
 process              internal/wait signals
@@ -126,8 +127,8 @@ sources              internal/files client internal/yamltext format repl suggest
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format fault usage app
-command/verbs        internal/files internal/wire client format repl suggest config fault usage app exchange verb
-command/batch        internal/files client format repl signals suggest fault complete usage app exchange cmdline verb directive lineinput command/ping command/verbs
+command/basics       internal/files internal/wire client format repl suggest config fault usage app exchange verb
+command/batch        internal/files client format repl signals suggest fault complete usage app exchange cmdline verb directive lineinput command/ping command/basics
 command/export       internal/files client format suggest config fault app complete exchange
 command/importcmd    client format suggest usage app exchange verb lineinput command/batch complete
 command/diff         client format suggest config fault app complete exchange jsonfield sources
@@ -140,7 +141,7 @@ command/watch        client format signals process suggest terminal config fault
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/httpport internal/mqtt client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
 command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
-command/top          internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
+command/top          internal/keyboard internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault usage suggest app accounts complete exchange dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config certs via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
@@ -149,9 +150,9 @@ command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app
 command/self         format fault help usage app cmdline
 command/policycmd    internal/files internal/wire internal/yamltext internal/policy internal/mqtt internal/observe format repl config fault app
-command/dataset      internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
+command/datasetcmd   internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
 
-cmd/sscli            format signals process terminal help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
+cmd/sscli            format signals process terminal help app cmdline verb statestorecli command/ping command/basics command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/datasetcmd
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -27,7 +27,6 @@ func (b *Broker) charge(n int) {
 	}
 }
 
-// affords reports whether n more bytes fit in the budget.
 func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
 
 // Reserve charges memory that the broker's owner keeps for clients, in bytes; a negative number
@@ -70,7 +69,6 @@ func (s *session) charge(d *delivery) {
 	}
 }
 
-// discharge undoes charge.
 func (s *session) discharge(d *delivery) {
 	if m := d.msg; m != nil {
 		if m.holders--; m.holders == 0 {
@@ -226,7 +224,6 @@ func (c *Client) chargeAlias(n int) {
 	c.b.charge(n)
 }
 
-// dischargeAll reverses all charges for the connection.
 func (c *Client) dischargeAll() {
 	if c.closed { // nobody writes the rest of the outbox
 		for _, p := range append(c.parts, part{bytes: c.out}) {

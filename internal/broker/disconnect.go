@@ -37,7 +37,6 @@ func (c *Client) Cut() {
 	c.b.changed = true
 }
 
-// isClosing reports whether the connection is closing or closed.
 func (c *Client) isClosing() bool { return c.closing || c.closed }
 
 // handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).
@@ -154,7 +153,6 @@ func (c *Client) beginClose(end End) {
 	c.markDirty()
 }
 
-// limitWrites makes writes fail after d.
 func (c *Client) limitWrites(d time.Duration) {
 	// Ignore an error: the next write returns it too.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(d))
@@ -206,7 +204,6 @@ func (c *Client) discard(nc net.Conn) {
 	}
 }
 
-// lostReason describes the error that ended a connection.
 func lostReason(err error) string {
 	switch {
 	case err == nil:

@@ -15,7 +15,6 @@ func (c *Client) StallReads(d time.Duration) {
 	}
 }
 
-// resumeReads ends StallReads.
 func (c *Client) resumeReads() {
 	if c.resume != nil {
 		c.b.Cancel(c.resume)

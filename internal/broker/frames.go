@@ -121,7 +121,6 @@ func (f *frames) check() error {
 	return nil
 }
 
-// end handles the end of a frame.
 func (f *frames) end() error {
 	f.inFrame, f.filled = false, 0
 	switch f.opcode() {

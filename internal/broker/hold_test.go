@@ -54,7 +54,7 @@ func TestManyMembers(t *testing.T) {
 			}
 			r.groups = append(r.groups, g)
 		}
-		if !r.isLong() {
+		if !r.isCostly() {
 			t.Errorf("%d groups with %d members each are delivered to in one step", groups, 700/groups)
 		}
 	}

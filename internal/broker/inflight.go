@@ -114,7 +114,6 @@ func (q *queue) mayHaveExpired(now time.Time) bool {
 
 func (q *queue) len() int { return len(q.deliveries) - q.removed }
 
-// cost returns the memory of the queue, in bytes.
 func (q *queue) cost() int { return cap(q.deliveries) * deliverySize }
 
 // keptPlaces is the number of places that an empty queue or inflight keeps.
@@ -132,7 +131,6 @@ func (q *queue) push(d delivery) {
 	q.deliveries = append(q.deliveries, d)
 }
 
-// first returns the delivery that pop removes next.
 func (q *queue) first() *delivery { return &q.deliveries[q.removed] }
 
 func (q *queue) pop() delivery {
@@ -148,7 +146,6 @@ func (q *queue) pop() delivery {
 	return d
 }
 
-// filter removes the deliveries for which wanted returns false.
 func (q *queue) filter(wanted func(*delivery) bool) {
 	q.soonest = time.Time{}
 	for n := q.len(); n > 0; n-- {

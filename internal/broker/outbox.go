@@ -68,7 +68,6 @@ func (c *Client) share(value []byte, end string) {
 	}
 }
 
-// toSend reports whether the outbox or its unwritten part has bytes.
 func (c *Client) toSend() bool { return len(c.unwritten)+len(c.parts)+len(c.out) > 0 }
 
 // markDirty makes the next Unlock send the outbox.
@@ -192,7 +191,6 @@ func (c *Client) endWrite() {
 	c.writing, c.unwritten = nil, nil
 }
 
-// free releases a buffer of the outbox.
 func (c *Client) free(buffer []byte) {
 	c.chargeBuffers(-cap(buffer))
 	if b := c.b; cap(buffer) > 0 && cap(buffer) <= maxSpare && len(b.spares) < maxSpares {

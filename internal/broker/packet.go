@@ -185,7 +185,6 @@ func (d *decoder) reason(p *properties, allowed propertySet) (code byte) {
 	return code
 }
 
-// end fails if bytes remain.
 func (d *decoder) end() {
 	if n := d.left(); n > 0 {
 		d.fail(malformed(fmt.Sprintf("%d bytes after the end of the packet", n)))

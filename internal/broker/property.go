@@ -239,7 +239,6 @@ func (p *properties) passedOn(dst []byte) []byte {
 	return dst
 }
 
-// appendProperties appends the length of props, and then props.
 func appendProperties(dst, props []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(props))), props...)
 }

@@ -199,13 +199,13 @@ func (c *Client) accept(p *Publish) byte {
 		b.changed = true
 		return code
 	}
-	long := b.Crowded() && b.IsLong(p.Topic)
+	costly := b.Crowded() && b.IsCostly(p.Topic)
 	var r *route
-	if !long {
+	if !costly {
 		r = b.route(p.Topic)
-		long = r.isLong() && !b.inLine
+		costly = r.isCostly() && !b.inLine
 	}
-	if long {
+	if costly {
 		b.yield()
 		if c.session == nil {
 			return Later
@@ -261,7 +261,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
 	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, value: m.Value, end: m.End, qos: m.QoS}
-	if r.isLong() {
+	if r.isCostly() {
 		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
 			return Delivered{Matched: n, Refused: n}

@@ -67,7 +67,6 @@ func (b *Broker) countRetained(m *message, sign int) {
 	b.changed = true
 }
 
-// costRetained returns the estimated memory of a retained message, in bytes.
 func (m *message) costRetained() int {
 	n := m.cost() + levelCost(m.topic)
 	if !m.expires.IsZero() {
@@ -76,7 +75,6 @@ func (m *message) costRetained() int {
 	return n
 }
 
-// removeRetained removes the retained message of a topic, if there is one.
 func (b *Broker) removeRetained(topic string) {
 	if n := b.tree.find(topic, false); n != nil {
 		b.clearRetained(n)

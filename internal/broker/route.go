@@ -31,7 +31,6 @@ const (
 	maxRouteBytes = 64 << 20
 )
 
-// cost returns the estimated memory of a route, in bytes.
 func (r *route) cost() int {
 	n := int(unsafe.Sizeof(*r)) + len(r.topic) + cap(r.targets)*int(unsafe.Sizeof(target{})) + 8*cap(r.groups)
 	for i := range r.targets {
@@ -73,13 +72,12 @@ func (b *Broker) route(topic []byte) *route {
 	return r
 }
 
-// IsLong reports whether finding the subscribers of a topic is much work, see Crowded. It requires the lock.
-func (b *Broker) IsLong(topic []byte) bool {
+// IsCostly reports whether finding the subscribers of a topic is much work, see Crowded. It requires the lock.
+func (b *Broker) IsCostly(topic []byte) bool {
 	r := b.routes[string(topic)]
-	return (r == nil || r.generation != b.generation) && b.tree.isLongMatch(string(topic))
+	return (r == nil || r.generation != b.generation) && b.tree.isCostlyMatch(string(topic))
 }
 
-// findTargets finds the recipients of a route's topic.
 func (b *Broker) findTargets(r *route) {
 	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
 	var places map[*session]int // see add
@@ -108,8 +106,8 @@ func (b *Broker) findTargets(r *route) {
 	}
 }
 
-// isLong reports whether there are so many recipients that delivery must be done in steps.
-func (r *route) isLong() bool {
+// isCostly reports whether there are so many recipients that delivery must be done in steps.
+func (r *route) isCostly() bool {
 	n := len(r.targets) + len(r.groups)
 	for i := 0; n <= maxStepTargets && i < len(r.groups); i++ {
 		n += len(r.groups[i].members)
@@ -142,7 +140,6 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 	}
 }
 
-// add adds a subscription of the target's session.
 func (t *target) add(sub *subscription) {
 	t.session = sub.session
 	t.qos = max(t.qos, sub.qos)

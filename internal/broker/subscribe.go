@@ -99,8 +99,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	last := c.b.sequence
 	c.filtersAck(typeSuback, p.id, codes) // [MQTT-3.8.4-1], [MQTT-3.8.4-6]
 	for _, sub := range retained {
-		if c.b.stats.Retained > 0 && c.b.Crowded() {
-			c.b.StandInLine()
+		if c.b.StandInLine(func() bool { return c.b.stats.Retained > 0 }) {
 			locked = time.Now()
 		}
 		if c.session == nil {

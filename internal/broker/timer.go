@@ -75,7 +75,6 @@ func (b *Broker) Advance(d time.Duration) {
 	b.changed = true
 }
 
-// runNext runs the next timer if it is due, and reports whether it did.
 func (b *Broker) runNext() bool {
 	next, ok := b.timers.Min()
 	if !ok || next.due.After(b.Now()) {
@@ -174,18 +173,24 @@ func (b *Broker) Line() sync.Locker { return &b.line }
 const briefly = 20 * time.Microsecond
 
 // Crowded reports whether others wait for the lock who are not in line, and the caller is not in line either.
-// Before work of more than some 20 µs, the caller should then call StandInLine: otherwise those who want little
-// would wait for the work of all who came before them. Crowded requires the lock.
+// Crowded requires the lock.
 func (b *Broker) Crowded() bool { return b.waiting.Load() > 0 && !b.inLine }
 
 // Waiting returns the number of goroutines that wait for the lock.
 func (b *Broker) Waiting() int { return int(b.waiting.Load()) }
 
-// StandInLine unlocks the broker until it is the caller's turn in the line of those with much work. Meanwhile the
-// client may disconnect. StandInLine requires the lock.
-func (b *Broker) StandInLine() { b.yield() }
+// StandInLine must be called before work that may take more than some 20 µs. While the broker is Crowded, if costly
+// returns true, it unlocks the broker until it is the caller's turn in the line of those with much work: otherwise those
+// who want little would wait for the work of all who came before them. Meanwhile the client may disconnect. It reports
+// whether it unlocked the broker. StandInLine requires the lock.
+func (b *Broker) StandInLine(costly func() bool) bool {
+	if !b.Crowded() || !costly() {
+		return false
+	}
+	b.yield()
+	return true
+}
 
-// lockFor locks the broker for the packets in a number of bytes.
 func (b *Broker) lockFor(bytes int) {
 	if bytes < muchWork {
 		b.Lock()
@@ -215,12 +220,18 @@ func (b *Broker) yield() {
 	b.inLine = true
 }
 
-// Pause unlocks the broker, lets the goroutines that wait for it run, and locks it again, without standing in line. It
-// writes the queued packets to all plain TCP clients on the calling goroutine, as yield does.
-func (b *Broker) Pause() {
+// PauseAfter unlocks the broker if it has been locked for longer than Hold, lets the goroutines that wait for it run, and
+// locks it again, without standing in line. It writes the queued packets to all plain TCP clients on the calling
+// goroutine, as yield does. It reports whether it did, and updates locked, when the broker was locked last.
+func (b *Broker) PauseAfter(locked *time.Time) bool {
+	if time.Since(*locked) <= b.Hold() {
+		return false
+	}
 	b.unlock(math.MaxInt)
 	runtime.Gosched()
 	b.Lock()
+	*locked = time.Now()
+	return true
 }
 
 // yieldAfter calls yield if the broker has been locked for longer than Hold, or, while Crowded, for longer than

@@ -48,7 +48,6 @@ func (s *subscriptions) remove(sub *subscription) {
 	*s = (*s)[:last]
 }
 
-// cost returns the estimated memory of a subscription, in bytes.
 func (sub *subscription) cost() int {
 	n := subscriptionOverhead + len(sub.filter)
 	_, filter, shared, _ := splitShare(sub.filter)
@@ -134,12 +133,12 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
-// longMatch is the number of nodes at which finding the subscribers of a topic counts as much work.
-const longMatch = 256
+// costlyMatch is the number of nodes at which finding the subscribers of a topic counts as much work.
+const costlyMatch = 256
 
-// isLongMatch reports whether match would visit at least longMatch nodes for a topic.
-func (n *node) isLongMatch(topic string) bool {
-	left := longMatch
+// isCostlyMatch reports whether match would visit at least costlyMatch nodes for a topic.
+func (n *node) isCostlyMatch(topic string) bool {
+	left := costlyMatch
 	n.visit(topic, &left)
 	return left <= 0
 }

@@ -9,7 +9,6 @@ type will struct {
 	expiry time.Duration // Message Expiry Interval, counted from publication; negative = none
 }
 
-// will returns the will of a CONNECT that has one.
 func (p *connectPacket) will() *will {
 	m := &message{
 		topic: string(p.willTopic), payload: p.willBody, qos: p.willQoS, retain: p.willRetain,
@@ -50,8 +49,8 @@ func (s *session) publishWill() {
 // publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent
 // in steps on another goroutine. origin is the publisher's session, or nil.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
-	if topic := []byte(m.topic); !b.IsLong(topic) {
-		if r := b.route(topic); !r.isLong() && len(r.targets)*m.cost() <= maxStepBytes {
+	if topic := []byte(m.topic); !b.IsCostly(topic) {
+		if r := b.route(topic); !r.isCostly() && len(r.targets)*m.cost() <= maxStepBytes {
 			b.fanOut(m, r, origin, false)
 			return
 		}

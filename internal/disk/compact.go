@@ -81,7 +81,6 @@ func (f *File) copyFrom(db *bolt.DB, draft string) error {
 	return nil
 }
 
-// remove removes a file, if there is one.
 func remove(name string) error {
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -36,7 +36,7 @@ type Conn struct {
 	mu      sync.Mutex
 	err     error                          // why the connection is over
 	out     []byte                         // encoded packets that the writer has not taken
-	long    long                           // the part of these packets that is not in out
+	large   large                          // the part of these packets that is not in out
 	acks    int                            // PUBACKs in out
 	ping    bool                           // send a PINGREQ before out
 	pinged  time.Time                      // when the newest PINGREQ was queued
@@ -54,8 +54,8 @@ type Conn struct {
 	topic, responseTopic string // the topics of the last publish, which need not be checked again
 }
 
-// A long is the Long of a message that waits for the writer. The zero value means that no such message waits.
-type long struct {
+// A large is the Large of a message that waits for the writer. The zero value means that no such message waits.
+type large struct {
 	text string
 	at   int // the offset in Conn.out where it belongs
 }

@@ -678,8 +678,8 @@ func TestBothBusy(t *testing.T) {
 	}
 }
 
-// TestLong: messages with a Long arrive whole and in order among others, and their size is limited.
-func TestLong(t *testing.T) {
+// TestLarge: messages with a Large arrive whole and in order among others, and their size is limited.
+func TestLarge(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 1<<16)
 	server := emulator.Start(t)
 	messages := make(chan string, 7)
@@ -690,7 +690,7 @@ func TestLong(t *testing.T) {
 		m := mqtt.Message{Topic: "t", Payload: fmt.Append(nil, "message ", i)}
 		want = append(want, string(m.Payload))
 		if i%2 == 1 {
-			m.Long, m.LongAt = long, i
+			m.Large, m.LargeAt = long, i
 			want[i] = want[i][:i] + long + want[i][i:]
 		}
 		if err := conn.Publish(t.Context(), m, func(err error) { outcomes <- err }); err != nil {
@@ -705,15 +705,15 @@ func TestLong(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	huge := mqtt.Message{Topic: "t", Long: strings.Repeat(long, 256)}
+	huge := mqtt.Message{Topic: "t", Large: strings.Repeat(long, 256)}
 	err := conn.Publish(t.Context(), huge, nil)
-	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](err); !ok || tooLarge.Size < len(huge.Long) {
-		t.Errorf("a Long of %d bytes: %v", len(huge.Long), err)
+	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](err); !ok || tooLarge.Size < len(huge.Large) {
+		t.Errorf("a Large of %d bytes: %v", len(huge.Large), err)
 	}
 }
 
-// TestLongMemory: a Long is not copied to be sent.
-func TestLongMemory(t *testing.T) {
+// TestLargeMemory: a Large is not copied to be sent.
+func TestLargeMemory(t *testing.T) {
 	const size = 64 << 20
 	address := hostile(t, func(p *peer) {
 		p.accept()
@@ -722,7 +722,7 @@ func TestLongMemory(t *testing.T) {
 		p.silence()
 	})
 	conn := dial(t, address, mqtt.Options{})
-	m := mqtt.Message{Topic: "t", Long: strings.Repeat("v", size)}
+	m := mqtt.Message{Topic: "t", Large: strings.Repeat("v", size)}
 	acked, outcome := ack()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -20,10 +20,10 @@ type Message struct {
 	QoS           byte          // received messages only; Publish always uses QoS 1
 	Retained      bool          // received messages only: the broker had stored the message before the subscription
 
-	// Long is a part of the payload that takes much memory, so that Publish does not copy it. It belongs
-	// before Payload[LongAt:]. Only for messages that are sent.
-	Long   string
-	LongAt int
+	// Large is a part of the payload that takes much memory, so that Publish does not copy it. It belongs
+	// before Payload[LargeAt:]. Only for messages that are sent.
+	Large   string
+	LargeAt int
 }
 
 // A Property is a User Property.
@@ -74,7 +74,7 @@ func (m *Message) checkSizes() error {
 		size += 5 + len(p.Name) + len(p.Value)
 	}
 	if size > maxRemaining {
-		return &TooLargeError{Size: size + len(m.Payload) + len(m.Long), Max: maxPacket}
+		return &TooLargeError{Size: size + len(m.Payload) + len(m.Large), Max: maxPacket}
 	}
 	return nil
 }

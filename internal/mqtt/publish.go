@@ -58,7 +58,7 @@ const (
 	propUser           = packets.PropUser
 )
 
-// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes, but without m.Long. The caller
+// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes, but without m.Large. The caller
 // has checked m.
 func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error) {
 	props := 2 // payload format
@@ -73,7 +73,7 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	for i := range m.User {
 		props += 1 + 2 + len(m.User[i].Name) + 2 + len(m.User[i].Value)
 	}
-	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload) + len(m.Long)
+	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload) + len(m.Large)
 	if size := 1 + lengthDigits(n) + n; size > limit {
 		return dst, &TooLargeError{Size: size, Max: limit}
 	}
@@ -109,7 +109,6 @@ func expirySeconds(d time.Duration) uint32 {
 	return uint32(min((d-1)/time.Second+1, math.MaxUint32))
 }
 
-// appendPuback appends a PUBACK with reason code 0.
 func appendPuback(dst []byte, id uint16) []byte {
 	return append(dst, packets.PUBACK<<4, 2, byte(id>>8), byte(id))
 }

@@ -196,11 +196,11 @@ func FuzzAppendPublish(f *testing.F) {
 		}
 		at := int(id) % (len(payload) + 1)
 		split := m
-		split.Payload, split.Long, split.LongAt = payload[:at:at], string(payload[at:]), at
-		if head, err := appendPublish(nil, &split, id, maxPacket); err != nil || string(head)+split.Long != string(got) {
-			t.Errorf("with a Long of %d bytes: %.200x, %v\nwant %.200x", len(split.Long), head, err, got)
+		split.Payload, split.Large, split.LargeAt = payload[:at:at], string(payload[at:]), at
+		if head, err := appendPublish(nil, &split, id, maxPacket); err != nil || string(head)+split.Large != string(got) {
+			t.Errorf("with a Large of %d bytes: %.200x, %v\nwant %.200x", len(split.Large), head, err, got)
 		}
-		if event := publishEvent(&split, id, len(got)); !bytes.Equal(event.Message.Payload, payload) || event.Message.Long != "" {
+		if event := publishEvent(&split, id, len(got)); !bytes.Equal(event.Message.Payload, payload) || event.Message.Large != "" {
 			t.Errorf("the trace has %.200x, want %.200x", event.Message.Payload, payload)
 		}
 		size := len(got)

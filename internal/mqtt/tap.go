@@ -46,8 +46,8 @@ func (in *incoming) event() Event {
 // reuse the memory of m.
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := *m
-	c.Payload, c.Correlation, c.User, c.QoS = slices.Concat(m.Payload[:m.LongAt], []byte(m.Long), m.Payload[m.LongAt:]), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
-	c.Long, c.LongAt = "", 0
+	c.Payload, c.Correlation, c.User, c.QoS = slices.Concat(m.Payload[:m.LargeAt], []byte(m.Large), m.Payload[m.LargeAt:]), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
+	c.Large, c.LargeAt = "", 0
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &c}
 }
 

@@ -76,7 +76,7 @@ func (c *Conn) queue(m *Message, acked func(error)) (worthWriting bool, err erro
 		return false, ErrFull
 	}
 	_, _, err = c.publish(m, acked)
-	return len(c.out) >= outWorthWriting || c.long.text != "", err
+	return len(c.out) >= outWorthWriting || c.large.text != "", err
 }
 
 // Flush wakes the writer to send all queued packets. It does not wait.
@@ -89,7 +89,7 @@ func (c *Conn) Flush() {
 
 // full reports whether publishes have to wait. The caller holds c.mu.
 func (c *Conn) full() bool {
-	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull || c.long.text != ""
+	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull || c.large.text != ""
 }
 
 // awaitRoom waits until there is room for a publish and no earlier publish waits. The caller holds
@@ -152,9 +152,9 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 		return 0, 0, err
 	}
 	c.inFlight.Add(1)
-	size = len(c.out) - before + len(m.Long)
-	if m.Long != "" {
-		c.long = long{m.Long, len(c.out) - (len(m.Payload) - m.LongAt)}
+	size = len(c.out) - before + len(m.Large)
+	if m.Large != "" {
+		c.large = large{m.Large, len(c.out) - (len(m.Payload) - m.LargeAt)}
 	}
 	if c.o.Tap != nil {
 		c.o.Tap(publishEvent(m, id, size))
@@ -241,8 +241,8 @@ func (c *Conn) writeLoop() error {
 			return nil
 		}
 		c.mu.Lock()
-		l := c.long
-		buf, c.out, c.long = c.out, buf[:0], long{}
+		l := c.large
+		buf, c.out, c.large = c.out, buf[:0], large{}
 		if c.ping {
 			buf = slices.Insert(buf, 0, packets.PINGREQ<<4, 0)
 			l.at += 2
@@ -268,7 +268,7 @@ func (c *Conn) writeLoop() error {
 const piece = 256 << 10
 
 // writeWith writes buf with l inserted. It copies l in pieces, so that a long text takes no memory twice.
-func (c *Conn) writeWith(buf []byte, l long) error {
+func (c *Conn) writeWith(buf []byte, l large) error {
 	if l.text == "" {
 		return c.write(buf)
 	}

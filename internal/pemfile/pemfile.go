@@ -124,7 +124,6 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 // errDamaged means that a key cannot be parsed.
 var errDamaged = errors.New("the key is damaged, or in an unknown form: expected PKCS #8, PKCS #1 or SEC 1")
 
-// decrypt parses an encrypted key in PKCS #8.
 func decrypt(der, password []byte) (key any, err error) {
 	defer func() {
 		if recover() != nil { // pkcs8 does not check the lengths of the key and of the initialization vector

@@ -95,7 +95,6 @@ func (p *Policy) With(m *Mend) *Policy {
 	return next
 }
 
-// changed returns a copy of an entry with another text.
 func (e *Entry) changed(text string) *Entry {
 	other := &Entry{Rule: e.Rule, Line: e.Line, Path: e.Path, Methods: e.Methods, ClientIDs: e.ClientIDs, ids: e.ids, Type: e.Type, Text: text}
 	switch {
@@ -115,7 +114,6 @@ func (e *Entry) connecting(ids ...string) *Entry {
 	return other
 }
 
-// prove adds proofs to the last finding.
 func (c *checker) prove(all ...Proof) { c.all[len(c.all)-1].Proofs = all }
 
 func (c *checker) find(id string, line int, severity Severity, mend *Mend, hint, message string, args ...any) {
@@ -172,7 +170,6 @@ func (a alternative) with(b alternative) (both alternative, ok bool) {
 	return both, true
 }
 
-// lineOf returns the line of a name in the principals of a rule.
 func (r *Rule) lineOf(a alternative) int { return cmp.Or(r.lines[a.key()], r.Line) }
 
 func (c *checker) run() {
@@ -458,7 +455,6 @@ func (c *checker) text(e *Entry) {
 	}
 }
 
-// listed returns a few of some names as text.
 func listed(names []string) string {
 	const most = 3
 	if n := len(names) - most; n > 0 {

@@ -195,7 +195,6 @@ func (b *bound) covers(on string, filter bool) bool {
 	return !more
 }
 
-// names reports whether a rule is for a principal.
 func (r *Rule) names(who *Principal) bool {
 	return r.everybody || who.Username != "" && slices.Contains(r.Usernames, who.Username) ||
 		who.ClientID != "" && slices.Contains(r.ClientIDs, who.ClientID) ||
@@ -266,7 +265,6 @@ func (p *Policy) indexRules() {
 	p.index = x
 }
 
-// rulesFor returns the rules that name a principal.
 func (p *Policy) rulesFor(who *Principal) (rules []*Rule) {
 	x := p.index
 	if x == nil {
@@ -301,7 +299,6 @@ func (p *Policy) rulesFor(who *Principal) (rules []*Rule) {
 // Names reports whether a rule is for a principal.
 func (p *Policy) Names(who Principal) bool { return len(p.rulesFor(&who)) > 0 }
 
-// within reports whether all has every member of set.
 func within(set, all map[string]string) bool {
 	for name, value := range set {
 		if got, ok := all[name]; !ok || got != value {
@@ -326,7 +323,6 @@ func (p *Policy) bindAll(who Principal, keys bool) *Client {
 	return bindRules(who, p.rulesFor(&who), keys)
 }
 
-// bindRules returns the answers of rules that name a principal.
 func bindRules(who Principal, rules []*Rule, keys bool) *Client {
 	c := &Client{who: who}
 	for _, r := range rules {

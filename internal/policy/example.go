@@ -130,7 +130,6 @@ func (e *Entry) parts() []part {
 	return all
 }
 
-// anyID matches every client id.
 func anyID() *glob.Pattern {
 	p, _ := glob.Parse("*")
 	return p
@@ -191,7 +190,6 @@ func without(p *glob.Pattern, match func(text string) *glob.Pattern) (text strin
 	return "", false
 }
 
-// fitting returns a client id that fits a pattern.
 func fitting(pattern string, who *Principal) string {
 	parts, _ := parseParts(pattern)
 	id := ""
@@ -209,7 +207,6 @@ func fitting(pattern string, who *Principal) string {
 	return sample(id)
 }
 
-// sample returns a text that a pattern matches.
 func sample(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

@@ -49,7 +49,6 @@ func allowing(who Principal, a Action) Proof { return Proof{Deed{Principal: who,
 // ignores has the ids that the comments of a file silence, by line; 0 = in the whole file.
 type ignores map[int]string
 
-// has reports whether a comment silences a finding.
 func (g ignores) has(f Finding) bool {
 	return strings.Contains(g[0], f.ID) || strings.Contains(g[f.Line], f.ID)
 }

@@ -111,14 +111,12 @@ func dialect(text string, key bool) string {
 	return better
 }
 
-// grouped reports whether a text has a group such as (a|b).
 func grouped(text string) bool {
 	_, group, open := strings.Cut(text, "(")
 	group, _, closed := strings.Cut(group, ")")
 	return open && closed && strings.Contains(group, "|")
 }
 
-// classAt returns the index of a class of characters such as [0-9] in a text, or -1.
 func classAt(text string) int {
 	for i := range len(text) {
 		if rest := text[i:]; len(rest) >= 5 && rest[0] == '[' && rest[2] == '-' && rest[4] == ']' {

@@ -164,7 +164,6 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, changed func(
 	}
 }
 
-// joined returns parts as written.
 func joined(parts []part) (text string) {
 	for _, p := range parts {
 		text += p.name()
@@ -186,7 +185,6 @@ func unwild(pattern string) string {
 	}
 }
 
-// valued names a principal by the value of a token.
 func valued(token string, who Principal) string {
 	value, _ := who.value(token)
 	switch token {

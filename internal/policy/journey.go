@@ -221,7 +221,6 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 	c.lack(a, l)
 }
 
-// lacking returns a lack of an actor.
 func lacking(id string, severity Severity, entry func(*actor) *Entry) lack {
 	return lack{Finding: Finding{ID: id, Severity: severity}, entry: entry}
 }

@@ -209,7 +209,6 @@ func (r *reader) start(n, name *yamltext.Node) {
 	r.policy.Resources = append(r.policy.Resources, res)
 }
 
-// elements returns the elements of a list, or the values of a mapping.
 func elements(n *yamltext.Node) []*yamltext.Node {
 	all, _ := yamltext.Items(n)
 	for _, value := range yamltext.Members(n) {
@@ -243,7 +242,6 @@ func (r *reader) fields(n *yamltext.Node, what string, expected ...string) *yaml
 	return get(n, expected[0])
 }
 
-// found describes a value for a message.
 func found(n *yamltext.Node) string {
 	return []string{"nothing", fmt.Sprintf("the text %.40q", n.Value), n.Value, "fields", "a list"}[nodeKind(n)]
 }
@@ -262,7 +260,6 @@ func (r *reader) list(n *yamltext.Node, what string, do func(i int, n *yamltext.
 	}
 }
 
-// texts returns the elements of a list of strings.
 func (r *reader) texts(n *yamltext.Node, what string) (all []string, lines []int) {
 	r.list(n, what, func(_ int, n *yamltext.Node) {
 		if s, ok := r.text(n, what); ok {
@@ -345,7 +342,6 @@ func (r *reader) attributes(rule *Rule, n *yamltext.Node) {
 	rule.at(alternative{set: set}, n.Line)
 }
 
-// at notes the line of a principal.
 func (r *Rule) at(a alternative, line int) {
 	if r.lines == nil {
 		r.lines = make(map[string]int)

@@ -177,7 +177,6 @@ const (
 	tokenApp    = "app"    // a first level that belongs to applications, not to the store
 )
 
-// varies reports whether a part depends on the principal.
 func (p part) varies() bool { return p.token != "" && p.token != tokenWild && p.token != tokenApp }
 
 // name returns a part as written.
@@ -320,7 +319,6 @@ func (e *Entry) setTopic() {
 	}
 }
 
-// setKey parses the text of an entry for keys.
 func (e *Entry) setKey() {
 	switch e.Type {
 	case Pattern:
@@ -435,7 +433,6 @@ func (p *Policy) WhereRule(r *Rule) string {
 	return fmt.Sprintf("%s:%d %s", p.Resources[r.Resource].File, r.Line, r.Name)
 }
 
-// idLine returns the line of ClientIDs[i].
 func (e *Entry) idLine(i int) int {
 	if i < len(e.idAt) {
 		return e.idAt[i]

@@ -159,7 +159,6 @@ type resource struct {
 	texts  []string
 }
 
-// resources groups the entries of a rule.
 func (r *Rule) resources() (all []resource) {
 	for _, e := range r.Entries {
 		n := len(all) - 1
@@ -196,7 +195,6 @@ func (s resource) flow() string {
 	return text + "}"
 }
 
-// principals returns the principals as fields, each with its value.
 func (r *Rule) principals() (fields []string) {
 	if len(r.Usernames) > 0 {
 		fields = append(fields, "usernames: "+flow(r.Usernames))

@@ -57,9 +57,9 @@ type conn struct {
 
 	locked      bool      // this connection has locked the Local
 	busy        bool      // this connection has more to do than one turn allows, and must stand in line
-	inLine      bool      // this connection has locked Options.Line
+	inLine      bool      // this connection has locked the line
 	notifies    bool      // the running command may change a key whose changes are notified
-	lockedSince time.Time // when this connection last locked Options.Line or the Local
+	lockedSince time.Time // when this connection last locked the line or the Local
 	holding     int       // number of commands that used the Local since then
 
 	multi       bool // a transaction has begun
@@ -95,7 +95,7 @@ type conn struct {
 }
 
 // While it runs a pipeline, a connection unlocks the Local after about maxHolding commands or the time
-// Options.Hold, whichever comes first, so that other clients get a turn.
+// Turns.Hold, whichever comes first, so that other clients get a turn.
 const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond
@@ -271,7 +271,7 @@ func (c *conn) release() {
 	}
 	if c.inLine {
 		c.inLine = false
-		c.s.opts.Line.Unlock()
+		c.s.opts.Turns.Line().Unlock()
 	}
 }
 
@@ -305,7 +305,6 @@ func (c *conn) yield() {
 	runtime.Gosched()
 }
 
-// run runs one request.
 func (c *conn) run(args [][]byte) {
 	c.mark = len(c.w)
 	if c.replyOff || c.skip == 1 {
@@ -416,9 +415,9 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		}
 	}
 	if cmd.flags&usesStore != 0 {
-		c.busy = c.busy || cmd.flags&long != 0
+		c.busy = c.busy || cmd.flags&costly != 0
 		c.lock()
-		if crowded := c.s.opts.Crowded; crowded != nil && !c.inLine && !c.executing && crowded() && c.isLong(cmd, args) {
+		if turns := c.s.opts.Turns; turns != nil && !c.inLine && !c.executing && turns.Crowded() && c.isCostly(cmd, args) {
 			c.standInLine()
 		}
 		if !c.executing {

@@ -9,17 +9,16 @@ import (
 	"github.com/sscli/sscli/internal/socket"
 )
 
-// editCommands returns the commands that edit a value, and GETBIT.
 func editCommands() []*command {
 	const write = writes | denyOOM | usesStore | needsLocal
 	return []*command{
-		{name: "setrange", arity: 4, flags: write | tells | long, keys: oneKey, value: 3, run: runSetRange, since: "2.2.0", args: "key:key offset:integer value:string", summary: "Overwrite part of a string at key starting at the specified offset"},
+		{name: "setrange", arity: 4, flags: write | tells | costly, keys: oneKey, value: 3, run: runSetRange, since: "2.2.0", args: "key:key offset:integer value:string", summary: "Overwrite part of a string at key starting at the specified offset"},
 		{name: "append", arity: 3, flags: write | tells | fast, keys: oneKey, value: 2, run: runAppend, since: "2.0.0", args: "key:key value:string", summary: "Append a value to a key"},
 		{name: "incr", arity: 2, flags: write | tells | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Increment the integer value of a key by one"},
 		{name: "decr", arity: 2, flags: write | tells | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key", summary: "Decrement the integer value of a key by one"},
 		{name: "incrby", arity: 3, flags: write | tells | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key increment:integer", summary: "Increment the integer value of a key by the given amount"},
 		{name: "decrby", arity: 3, flags: write | tells | fast, keys: oneKey, run: runIncr, since: "1.0.0", args: "key:key decrement:integer", summary: "Decrement the integer value of a key by the given number"},
-		{name: "setbit", group: "bitmap", arity: 4, flags: write | tells | long, keys: oneKey, value: 3, run: runSetBit, since: "2.2.0", args: "key:key offset:integer value:integer", summary: "Set or clear the bit at offset in the string value stored at key"},
+		{name: "setbit", group: "bitmap", arity: 4, flags: write | tells | costly, keys: oneKey, value: 3, run: runSetBit, since: "2.2.0", args: "key:key offset:integer value:integer", summary: "Set or clear the bit at offset in the string value stored at key"},
 		{name: "getbit", group: "bitmap", arity: 3, flags: reads | usesStore | fast, keys: oneKey, run: runGetBit, since: "2.2.0", args: "key:key offset:integer", summary: "Get the bit value at offset in the string value stored at key"},
 		{name: "incrbyfloat", arity: 3, flags: write | tells | fast, keys: oneKey, run: runIncrByFloat, since: "2.6.0", args: "key:key increment:double", summary: "Increment the float value of a key by the given amount"},
 	}

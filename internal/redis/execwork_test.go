@@ -56,7 +56,7 @@ func TestWorkBeforeLimits(t *testing.T) {
 	if n := count(c.makeRoomForReplies); n > maxReplies>>20 {
 		t.Errorf("EXEC looks at %d keys of 1 MiB, though the replies cannot be larger than %d bytes", n, maxReplies)
 	}
-	if n := count(func() { c.isLong(exists, keys) }); n > manyArgs {
+	if n := count(func() { c.isCostly(exists, keys) }); n > manyArgs {
 		t.Errorf("the line looks at %d keys", n)
 	}
 

@@ -30,12 +30,22 @@ func pipe(t *testing.T, o Options) net.Conn {
 	return client
 }
 
+// turns are Turns in a line of a test.
+type turns struct {
+	line sync.Locker
+	hold time.Duration
+}
+
+func (t turns) Line() sync.Locker   { return t.line }
+func (t turns) Hold() time.Duration { return t.hold }
+func (turns) Crowded() bool         { return false }
+
 // TestReadOutOfLine: the parts of a large argument are read without standing in line, where each of them would wait
 // for all the others.
 func TestReadOutOfLine(t *testing.T) {
 	t.Parallel()
 	line := new(sync.Mutex)
-	c := pipe(t, Options{Line: line})
+	c := pipe(t, Options{Turns: turns{line, maxHold}})
 	line.Lock()
 	defer line.Unlock()
 	for _, part := range []string{"*2\r\n$4\r\nECHO\r\n$100000\r\n", string(make([]byte, 40_000)), string(make([]byte, 40_000))} {
@@ -61,7 +71,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	const commands = 1000
 	line := new(countedLine)
-	c := pipe(t, Options{Line: line, Hold: func() time.Duration { return -1 }})
+	c := pipe(t, Options{Turns: turns{line, -1}})
 	go func() {
 		for range commands / 250 {
 			_, _ = c.Write(bytes.Repeat([]byte("PUBLISH a b\r\n"), 250)) // an error would show in the replies
@@ -92,7 +102,7 @@ func TestCrowdInLine(t *testing.T) {
 	t.Parallel()
 	commands := []string{"PUBLISH a b", "SPUBLISH a b", "CLIENT LIST", "CLIENT KILL ID 99"}
 	line := new(joinedLine)
-	s, err := New(Options{Line: line})
+	s, err := New(Options{Turns: turns{line, maxHold}})
 	if err != nil {
 		t.Fatal(err)
 	}

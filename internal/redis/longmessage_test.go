@@ -31,7 +31,7 @@ func TestLongMessage(t *testing.T) {
 // meanwhile. Messages come in their order.
 func TestLongMessagesShared(t *testing.T) {
 	s, c, _ := unserved(t, Options{})
-	long, large := bytes.Repeat([]byte("c"), longValue), bytes.Repeat([]byte("m"), 4<<20)
+	long, large := bytes.Repeat([]byte("c"), costlyValue), bytes.Repeat([]byte("m"), 4<<20)
 	publishes := [][2][]byte{{[]byte("ch"), []byte("small")}, {[]byte("ch"), large}, {long, []byte("small")}, {long, long}, {[]byte("ch"), []byte("small")}}
 	var subscribers []*conn
 	for i := range 30 {

@@ -95,29 +95,29 @@ func (c *conn) event(kind class, name string, key []byte) {
 // maxKey is the maximum length of a key in the store, in bytes. Nobody is told that a longer one is missing.
 const maxKey = 65_535
 
-// longMessage is the number of steps at which a message counts as much work. A step takes about a nanosecond.
+// costlyMessage is the number of steps at which a message counts as much work. A step takes about a nanosecond.
 const (
-	longMessage = 20_000
-	sendSteps   = 300 // for each subscriber
+	costlyMessage = 20_000
+	sendSteps     = 300 // for each subscriber
 )
 
-// isLong reports whether a message on a channel of the given length is much work: because there are many patterns or
+// isCostly reports whether a message on a channel of the given length is much work: because there are many patterns or
 // many subscribers. s.mu is held.
-func (s *Server) isLong(channel []byte) bool {
+func (s *Server) isCostly(channel []byte) bool {
 	patterns := &s.rosters[ofPatterns]
 	listeners := patterns.listeners + len(s.rosters[ofChannels].subscribers.M[string(channel)]) + len(s.rosters[ofShards].subscribers.M[string(channel)])
-	return lookCost*len(patterns.parsed)+patterns.steps*len(channel)+sendSteps*listeners > longMessage
+	return lookCost*len(patterns.parsed)+patterns.steps*len(channel)+sendSteps*listeners > costlyMessage
 }
 
-// IsLong reports whether the events of a key's change are much work, see Options.Crowded.
-func (s *Server) IsLong(key []byte) bool {
+// IsCostly reports whether the events of a key's change are much work, see Turns.Crowded.
+func (s *Server) IsCostly(key []byte) bool {
 	if class(s.flags.Load())&(classKeyspace|classKeyevent) == 0 || len(key) > maxKey {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
-	return s.isLong(s.channel)
+	return s.isCostly(s.channel)
 }
 
 // event publishes an event on its keyspace and keyevent channels, unless notify-keyspace-events
@@ -132,15 +132,15 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	if len(s.rosters[ofChannels].subscribers.M) == 0 && len(s.rosters[ofPatterns].subscribers.M) == 0 {
 		return
 	}
-	long := len(key) >= longValue
-	if long { // subscribers keep the channel and the key
+	shared := len(key) >= costlyValue
+	if shared { // subscribers keep the channel and the key
 		key, s.channel = bytes.Clone(key), nil
 	}
 	if flags&classKeyspace != 0 {
 		s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
 		s.eventName = append(s.eventName[:0], name...)
 		s.publish(from, s.channel, s.eventName, key)
-		if long {
+		if shared {
 			s.channel = nil
 		}
 	}

@@ -126,7 +126,6 @@ func result(reply []byte) string {
 	}
 }
 
-// firstLine returns the first line of a reply without its line end.
 func firstLine(b []byte) string {
 	line, _, _ := bytes.Cut(b, []byte("\r\n"))
 	return string(line)

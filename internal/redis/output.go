@@ -42,7 +42,7 @@ func (q *sequence) cap() int { return q.memory + cap(q.last) }
 func (q *sequence) add(message []byte, rest [][]byte) {
 	q.copy(message)
 	for _, part := range rest {
-		if len(part) >= longValue {
+		if len(part) >= costlyValue {
 			q.share(part)
 		} else {
 			q.copy(part)
@@ -61,7 +61,6 @@ func (q *sequence) copy(part []byte) {
 	q.last = append(q.last, part...)
 }
 
-// share adds a part without copying it.
 func (q *sequence) share(part []byte) {
 	if len(q.last) > 0 {
 		last := q.last
@@ -73,7 +72,6 @@ func (q *sequence) share(part []byte) {
 	q.memory += cap(part)
 }
 
-// next removes the first of the parts.
 func (q *sequence) next() []byte {
 	part := q.parts[0]
 	q.parts[0] = nil // for the garbage collector

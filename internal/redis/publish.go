@@ -55,7 +55,7 @@ func (s *Server) dropSubscribers(pattern string) {
 }
 
 // deliver appends the channel and the payload to s.message, and sends the message to the subscribers. If key
-// is not nil, only clients that may read the key get the message. A channel or payload of longValue bytes or more must stay
+// is not nil, only clients that may read the key get the message. A channel or payload of costlyValue bytes or more must stay
 // valid, because deliver does not copy it for many subscribers. deliver returns the number of messages sent. s.mu is held.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	channel, payload = channel[:min(len(channel), maxPending)], payload[:min(len(payload), maxPending)] // more is too much for every subscriber
@@ -107,5 +107,5 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 // for those of many patterns, would take long. s.mu is held.
 func (s *Server) mustShare(subs []*conn, n int) bool {
 	const many = 16
-	return n >= LargeValue || n >= longValue && len(subs)+s.rosters[ofPatterns].listeners > many
+	return n >= LargeValue || n >= costlyValue && len(subs)+s.rosters[ofPatterns].listeners > many
 }

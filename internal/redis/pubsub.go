@@ -63,7 +63,6 @@ func (c *conn) mayRead(key []byte) bool {
 	return c.s.local == nil || c.s.local.MayRead(&c.who, key)
 }
 
-// subscriptions returns the number of the connection's subscriptions.
 func (c *conn) subscriptions() int {
 	return len(c.subs[ofChannels].M) + len(c.subs[ofPatterns].M) + len(c.subs[ofShards].M)
 }
@@ -238,7 +237,6 @@ func (c *conn) sendConfirmations() bool {
 	return c.flush()
 }
 
-// endSubscriptions ends all subscriptions of a connection.
 func (s *Server) endSubscriptions(c *conn) {
 	for k := range kinds {
 		var names [][]byte
@@ -350,12 +348,12 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 // manyClients is the number of connections at which a command that looks at all of them counts as much work.
 const manyClients = 16
 
-// lockInTurn locks Server.mu for a command. If the command is long, or others have locked Server.mu, it first waits for the
+// lockInTurn locks Server.mu for a command. If the command is costly, or others have locked Server.mu, it first waits for the
 // connection's turn in the line: a change of a key waits for Server.mu with the Local locked, and so would all others
-// behind a crowd. long is called with Server.mu locked.
-func (c *conn) lockInTurn(long func() bool) {
+// behind a crowd. costly is called with Server.mu locked.
+func (c *conn) lockInTurn(costly func() bool) {
 	if c.s.mu.TryLock() {
-		if !long() {
+		if !costly() {
 			return
 		}
 		c.s.mu.Unlock()
@@ -374,7 +372,7 @@ func (c *conn) prepareMessage(args [][]byte) error {
 		return err
 	}
 	for i, arg := range args {
-		if len(arg) >= longValue && len(arg) < LargeValue {
+		if len(arg) >= costlyValue && len(arg) < LargeValue {
 			c.unlock()
 			args[i] = bytes.Clone(arg)
 		}
@@ -391,7 +389,7 @@ func runPublish(c *conn, args [][]byte) error {
 	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
-	c.lockInTurn(func() bool { return c.s.isLong(args[1]) })
+	c.lockInTurn(func() bool { return c.s.isCostly(args[1]) })
 	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
@@ -401,7 +399,7 @@ func runSPublish(c *conn, args [][]byte) error {
 	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
-	c.lockInTurn(func() bool { return c.s.isLong(args[1]) })
+	c.lockInTurn(func() bool { return c.s.isCostly(args[1]) })
 	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers.M[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)

@@ -212,7 +212,6 @@ func (r *requestReader) header() error {
 	return nil
 }
 
-// arguments reads the remaining arguments of a request.
 func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {

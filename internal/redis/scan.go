@@ -15,13 +15,13 @@ func scanCommands() []*command {
 		read  = reads | usesStore
 	)
 	return []*command{
-		{name: "keys", arity: 2, flags: read | long, run: runKeys, group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
-		{name: "scan", arity: -2, flags: read | long, run: runScan, group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
-		{name: "randomkey", arity: 1, flags: read | long, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
+		{name: "keys", arity: 2, flags: read | costly, run: runKeys, group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
+		{name: "scan", arity: -2, flags: read | costly, run: runScan, group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
+		{name: "randomkey", arity: 1, flags: read | costly, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
 		{name: "dbsize", arity: 1, flags: read | fast, run: runDBSize, since: "1.0.0", summary: "Return the number of keys in the selected database"},
 		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB, since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
-		{name: "flushdb", arity: -1, flags: write | long | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
-		{name: "flushall", arity: -1, flags: write | long | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
+		{name: "flushdb", arity: -1, flags: write | costly | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
+		{name: "flushall", arity: -1, flags: write | costly | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
 	}
 }
 
@@ -307,8 +307,8 @@ func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// letOthersIn unlocks the Local and Options.Line for a moment if this connection has kept them locked for longer than
-// Options.Hold. A transaction keeps them locked.
+// letOthersIn unlocks the Local and the line for a moment if this connection has kept them locked for longer than
+// Turns.Hold. A transaction keeps them locked.
 func (c *conn) letOthersIn() {
 	if c.executing || !c.holdsLong() {
 		return

@@ -22,16 +22,8 @@ type Options struct {
 	Name    string           // name of the backend in INFO: emulator or gateway
 	Now     func() time.Time // the store's clock; nil = time.Now
 
-	// Hold returns how long commands may keep the Local locked at present, so that every client gets a turn
-	// soon, however many want one. Nil: 2 ms.
-	Hold func() time.Duration
-	// Line, unless nil, is locked by a connection with many requests before it parses them and before the Local,
-	// and by one that has kept the Local locked for as long as Hold allows and has more to do. Nil: with a Local, the
-	// server's own.
-	Line sync.Locker
-	// Crowded reports whether others wait for the Local who want little. A command that is much work then stands
-	// in line first. Called with the Local locked. Nil: there is no line.
-	Crowded func() bool
+	// Turns is how the server's connections share the Local with others. Nil: nobody else uses it.
+	Turns Turns
 
 	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
 	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
@@ -129,9 +121,6 @@ func New(opts Options) (*Server, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Hold == nil {
-		opts.Hold = func() time.Duration { return maxHold }
-	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -148,8 +137,8 @@ func New(opts Options) (*Server, error) {
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)
-	if s.local != nil && opts.Line == nil {
-		s.opts.Line = new(admission.Line)
+	if s.local != nil && opts.Turns == nil {
+		s.opts.Turns = new(ownTurns)
 	}
 	if s.local == nil {
 		s.rosters[ofChannels].watchCost = keyWatchCost

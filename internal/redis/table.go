@@ -28,7 +28,7 @@ const (
 	usesStore       // uses keys or the store's clock
 	needsLocal      // needs a Local to be atomic
 	needsAll        // concerns all clients or keys, so the user must be allowed to use all keys
-	long            // may take more than some 20 µs whatever the size of the request and of its keys
+	costly          // may take more than some 20 µs whatever the size of the request and of its keys
 	needsExpiry     // needs a Local because it reads or changes an expiry
 	tells           // writes its first key, and tells what the key held
 )

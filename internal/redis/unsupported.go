@@ -73,12 +73,10 @@ func unknownSubcommand(cmd *command, name []byte) error {
 	return &Error{Text: "unknown subcommand '" + printable(name, maxShown) + "'. Try " + strings.ToUpper(cmd.name) + " HELP."}
 }
 
-// wrongSubcommand returns the error for a subcommand with the wrong number of arguments.
 func wrongSubcommand(args [][]byte) error {
 	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], maxShown) + "'. Try " + strings.ToUpper(lowerWord(args[0])) + " HELP."}
 }
 
-// notPermitted returns the error for a command that the user is not permitted to run.
 func notPermitted(cmd *command) error {
 	return &Error{Code: "NOPERM", Text: "this user has no permissions to run the '" + cmd.fullName() + "' command"}
 }

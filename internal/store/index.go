@@ -53,7 +53,6 @@ func newIndex() *index {
 	return x
 }
 
-// clear empties the index and releases its memory.
 func (x *index) clear() {
 	x.arena = newArena()
 	clear(x.byHash[:])
@@ -86,7 +85,6 @@ func (x *index) key(r ref) []byte {
 	return Entry{record: x.arena.bytes(r)}.Key()
 }
 
-// find returns the ref of a key's record, or 0.
 func (x *index) find(key []byte) ref {
 	if x.holds(x.last, key) {
 		return x.last
@@ -205,7 +203,6 @@ func (x *index) from(key []byte, yield func(Entry) bool) {
 	x.wanted = nil
 }
 
-// next returns the ref of the record that expires next, or 0.
 func (x *index) next() ref {
 	if x.expiries.Len() == 0 {
 		return 0

@@ -77,7 +77,7 @@ func TestReleasedValues(t *testing.T) {
 	s := store.New(store.Options{})
 	do := func(payload []byte) {
 		t.Helper()
-		s.IsLong(payload)
+		s.IsCostly(store.AppendWords(nil, payload))
 		if r := s.Do(&store.Request{ClientID: "c", Payload: payload, Timestamp: []byte("1696374425000:0:c")}, nil); r.Payload[0] == '-' {
 			t.Errorf("%.30q", r.Payload)
 		}
@@ -99,10 +99,10 @@ func TestReleasedValues(t *testing.T) {
 	released("SCAN", value)
 	refused := func() weak.Pointer[byte] {
 		payload := request("SET", "k", strings.Repeat("v", store.Large), "PX", "1000")
-		s.IsLong(payload) // the request is then refused for another reason
+		s.IsCostly(store.AppendWords(nil, payload)) // the request is then refused for another reason
 		return weak.Make(&payload[0])
 	}()
 	do(request("GET", "k"))
-	released("IsLong", refused)
+	released("IsCostly", refused)
 	runtime.KeepAlive(s)
 }

@@ -171,22 +171,30 @@ func (s *Store) answer(c *call) Response {
 	return s.refuse(c, wire.TextUnknownCommand)
 }
 
-// longValue and longWatchers are the size of a value, in bytes, and the number of watchers at which a request for
+// costlyValue and costlyWatchers are the size of a value, in bytes, and the number of watchers at which a request for
 // the key counts as much work.
 const (
-	longValue    = 16 << 10
-	longWatchers = 16
+	costlyValue    = 16 << 10
+	costlyWatchers = 16
 )
 
-// IsLong reports whether a request takes more than some 20 µs, by its verb and its key, as far as its own size does
-// not show it. written is the key that the request may change; nil = none.
-func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
+// AppendWords appends the words of a request's payload to dst, for [Request.Words]. It returns nil if Do refuses the
+// payload whatever its words are.
+func AppendWords(dst [][]byte, payload []byte) [][]byte {
 	if hasManyWords(payload) {
-		return nil, false // is refused
+		return nil
 	}
-	var few [8][]byte // not s.words, which would keep the payload in memory
-	words, err := wire.AppendWords(few[:0], payload)
-	if err != nil || len(words) < 2 {
+	words, err := wire.AppendWords(dst, payload)
+	if err != nil {
+		return nil
+	}
+	return words
+}
+
+// IsCostly reports whether a request takes more than some 20 µs, by its verb and its key, as far as its own size does
+// not show it. written is the key that the request may change; nil = none.
+func (s *Store) IsCostly(words [][]byte) (written []byte, costly bool) {
+	if len(words) < 2 {
 		return nil, false
 	}
 	switch string(s.word(words[0])) {
@@ -195,15 +203,15 @@ func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
 	case wire.VerbGet, wire.VerbKeyNotify:
 	default:
 		written = words[1]
-		long = len(s.watchers.M[string(written)]) > longWatchers
+		costly = len(s.watchers.M[string(written)]) > costlyWatchers
 	}
 	r := s.index.find(words[1])
-	return written, long || r != 0 && s.index.arena.size(r) > longValue
+	return written, costly || r != 0 && s.index.arena.size(r) > costlyValue
 }
 
 // MayNotify reports whether a request may change a key that clients watch.
-func (s *Store) MayNotify(payload []byte) bool {
-	written, _ := s.IsLong(payload)
+func (s *Store) MayNotify(words [][]byte) bool {
+	written, _ := s.IsCostly(words)
 	return written != nil && s.Notifies(written)
 }
 

@@ -199,7 +199,6 @@ func check(text []byte) error {
 	return nil
 }
 
-// mustEscape reports whether a character must be written as an escape.
 func mustEscape(r rune) bool {
 	switch {
 	case r >= ' ' && r < 0x7f, r == '\n', r == '\r', r == '\t':
@@ -212,7 +211,6 @@ func mustEscape(r rune) bool {
 
 const bom = '\ufeff'
 
-// lineAfter returns the number of the line at the end of text.
 func lineAfter(text []byte) int {
 	count := func(end string) int { return bytes.Count(text, []byte(end)) }
 	return 1 + count("\n") + count("\r") - count("\r\n")

@@ -98,7 +98,6 @@ func (c *clusterKeys) mayRead() bool {
 	return true
 }
 
-// readSource reads a file or a URL.
 func readSource(source string) ([]byte, error) {
 	if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return files.ReadFile(source, maxKeySet)

@@ -63,7 +63,7 @@ const (
 )
 
 // An App is the environment that a command runs in. Only one goroutine may use an App, but any
-// goroutine may call Warn, Note, Inform, Notify and Say, which print whole lines.
+// goroutine may call Warn, Detail, Inform, Notify and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command

@@ -42,7 +42,6 @@ func (a *App) Wrote() {
 	}
 }
 
-// say prints or holds a message.
 func (a *App) say(r format.Result) {
 	m := a.mistakes
 	f, isFault := r.(format.Fault)

@@ -188,8 +188,8 @@ func (a *App) Summarize(r format.Result) {
 	}
 }
 
-// Note is like Warn, for a harmless deviation. It prints only with --verbose.
-func (a *App) Note(message string) {
+// Detail is like Warn, for a harmless deviation. It prints only with --verbose.
+func (a *App) Detail(message string) {
 	if a.Settings.Verbose > 0 {
 		a.Warn(message, "")
 	}
@@ -208,7 +208,7 @@ func (a *App) WarnOf(r client.ReplyInfo) {
 		a.Warn(w, "")
 	}
 	for _, n := range r.Notes {
-		a.Note(n)
+		a.Detail(n)
 	}
 }
 

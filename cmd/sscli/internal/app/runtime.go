@@ -29,14 +29,14 @@ func OneCore() (restore func()) {
 	return func() { runtime.GOMAXPROCS(before) }
 }
 
-// large is the minimum size of a value, in bytes, for which SaveMemory and FreeMemory have an effect.
-const large = 16 << 20
+// huge is the minimum size of a value, in bytes, for which SaveMemory and FreeMemory have an effect.
+const huge = 16 << 20
 
 // SaveMemory sets a memory limit of 2.5 times size, in bytes, until restore is called. The garbage
 // collector then frees values of this size soon after their last use. SaveMemory does nothing if
-// size is less than the constant large.
+// size is less than the constant huge.
 func SaveMemory(size int) (restore func()) {
-	if size < large {
+	if size < huge {
 		return func() {}
 	}
 	before := debug.SetMemoryLimit(int64(size) * 5 / 2)
@@ -44,9 +44,9 @@ func SaveMemory(size int) (restore func()) {
 }
 
 // FreeMemory collects garbage and returns the memory to the system. Call it before copying a value of
-// this size. FreeMemory does nothing if size is less than the constant large.
+// this size. FreeMemory does nothing if size is less than the constant huge.
 func FreeMemory(size int) {
-	if size >= large {
+	if size >= huge {
 		debug.FreeOSMemory()
 	}
 }

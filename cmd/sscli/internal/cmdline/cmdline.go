@@ -96,7 +96,6 @@ func NewRootFor(a *app.App, args []string) *cobra.Command {
 	return root
 }
 
-// newRoot builds the root without commands.
 func newRoot(a *app.App) *cobra.Command {
 	var version bool
 	root := &cobra.Command{

@@ -102,7 +102,6 @@ func ParseVia(text string) (Via, error) {
 	return v, nil
 }
 
-// cutLast splits text at its last slash.
 func cutLast(text string) (before, last string) {
 	i := strings.LastIndexByte(text, '/')
 	return text[:max(i, 0)], text[i+1:]

@@ -172,7 +172,6 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// record converts the outcome of ReadValue to a record or an error.
 func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Record, error) {
 	if err != nil {
 		return Record{}, d.reworded(err)

@@ -26,8 +26,8 @@ type Outcome struct {
 func (o *Outcome) Ends() bool { return o.unsent && !IsAboutKey(o.Err) }
 
 // Lost returns the error of a write that got no usable reply, or nil.
-func (o *Outcome) Lost() *client.LostAnswerError {
-	lost, _ := errors.AsType[*client.LostAnswerError](o.Err)
+func (o *Outcome) Lost() *client.LostReplyError {
+	lost, _ := errors.AsType[*client.LostReplyError](o.Err)
 	return lost
 }
 
@@ -66,7 +66,7 @@ func (s *Store) recover(ctx context.Context, outcomes ...*Outcome) {
 
 // recoverOne does the work of recover for one write. limited is ctx with the common deadline of all
 // writes.
-func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostAnswerError, timeout time.Duration) (reply client.Result, warning string, err error) {
+func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostReplyError, timeout time.Duration) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}
@@ -74,7 +74,7 @@ func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.Lo
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
-	case err == context.DeadlineExceeded, err == client.ErrNoAnswer:
+	case err == context.DeadlineExceeded, err == client.ErrNoReply:
 		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: fmt.Sprintf("the key could not be read back within another %v", timeout)}
 	case err != nil:
 		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: "reading the key back: " + fault.Message(err)}

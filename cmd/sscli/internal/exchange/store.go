@@ -30,7 +30,7 @@ type Store struct {
 // NewStore returns a Store for the requests of a command, which reports outages on standard error. Reads without a
 // reply are repeated for --retry-for.
 func NewStore(a *app.App, s *client.Session) *Store {
-	return &Store{Session: s, Retry: a.NewRetry(a.Settings.RetryFor), timeout: a.Timeout(), oneCore: !a.Settings.Embedded, note: a.Note}
+	return &Store{Session: s, Retry: a.NewRetry(a.Settings.RetryFor), timeout: a.Timeout(), oneCore: !a.Settings.Embedded, note: a.Detail}
 }
 
 // Over returns a Store that repeats nothing and prints nothing.
@@ -100,6 +100,6 @@ func IsAboutKey(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet == "PUBACK"
 	}
-	return fault.IsA[*client.StoreError](err) || fault.IsA[*client.StatusError](err) || fault.IsA[*client.AnswerError](err) ||
+	return fault.IsA[*client.StoreError](err) || fault.IsA[*client.StatusError](err) || fault.IsA[*client.ReplyError](err) ||
 		fault.IsA[*client.InvalidError](err) || fault.IsA[*client.TooLargeError](err)
 }

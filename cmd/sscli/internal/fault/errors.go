@@ -212,7 +212,7 @@ func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != 
 // NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
 // waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
-	if (err == context.DeadlineExceeded || err == client.ErrNoAnswer) && within > 0 {
+	if (err == context.DeadlineExceeded || err == client.ErrNoReply) && within > 0 {
 		return fmt.Sprintf("no reply within %v (--timeout)", within)
 	}
 	return Message(err)
@@ -243,7 +243,7 @@ func IsLost(err error) bool {
 // IsAway reports whether an error means that the store did nothing and that a later attempt may succeed: the broker
 // or its store could not be reached, or did not answer a read.
 func IsAway(err error) bool {
-	if err == nil || IsRefused(err) || IsA[*client.LostAnswerError](err) || IsA[*NotAppliedError](err) || IsA[*UnknownError](err) {
+	if err == nil || IsRefused(err) || IsA[*client.LostReplyError](err) || IsA[*NotAppliedError](err) || IsA[*UnknownError](err) {
 		return false
 	}
 	f, _ := Of(err)

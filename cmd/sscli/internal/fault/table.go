@@ -186,7 +186,7 @@ func Table() []Row {
 		{"key_empty", CodeStore, "the key is empty", "use a key of at least one byte", IsStoreError(wire.ErrorEmptyKey)},
 		{"store_error", CodeStore, "the store refused the request for a reason that sscli does not know", trace, IsA[*wire.StoreError]},
 		{"status", CodeStore, "the broker refused the request before the store saw it", trace, IsA[*client.StatusError]},
-		{"answer", codeAnswer, "the reply is not what the protocol allows", "`--trace` shows it", IsA[*client.AnswerError]},
+		{"answer", codeAnswer, "the reply is not what the protocol allows", "`--trace` shows it", IsA[*client.ReplyError]},
 
 		{"kubectl_missing", CodeUsage, "kubectl is not installed, or is too old", "", isKubectl(via.Missing)},
 		{"kubectl_unreachable", CodeConnection, "kubectl cannot reach the cluster or the broker's pod", "", isKubectl(via.Unreachable)},

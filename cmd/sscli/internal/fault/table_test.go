@@ -105,7 +105,7 @@ var explained = []struct {
 	{"key_empty", 5, storeError(wire.TextEmptyKey)},
 	{"store_error", 5, storeError("the moon is too low")},
 	{"status", 5, &client.StatusError{Status: 500}},
-	{"answer", 9, &client.AnswerError{Err: errors.New("why")}},
+	{"answer", 9, &client.ReplyError{Err: errors.New("why")}},
 	{"token_expired", 4, dialError(mqtt.StageConnect, &client.TokenError{File: "x", Expiry: time.Unix(1, 0), Err: reasonError("CONNACK", 0x87)})},
 	{"token", 2, dialError(mqtt.StageConnect, &client.TokenError{File: "x", Err: fs.ErrNotExist})},
 	{"reauth", 4, lostError(&mqtt.ReauthError{Err: &mqtt.ReasonError{Packet: "DISCONNECT", Code: 0x87}})},
@@ -208,7 +208,7 @@ func TestClass(t *testing.T) {
 	}
 	for err, want := range map[error]client.ErrorClass{
 		nil: client.ClassOK, context.Canceled: client.ClassCanceled, &client.LockUnknownError{}: client.ClassUnknown,
-		&client.LostAnswerError{Err: context.DeadlineExceeded}: client.ClassUnknown,
+		&client.LostReplyError{Err: context.DeadlineExceeded}: client.ClassUnknown,
 	} {
 		if got := client.Class(err); got != want {
 			t.Errorf("%v: class %d, want %d", err, got, want)

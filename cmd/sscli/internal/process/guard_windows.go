@@ -98,7 +98,6 @@ func (g *guard) sendTerm() {
 	g.note("Ctrl-Break to the group")
 }
 
-// sendKill ends all processes in the job.
 func (g *guard) sendKill() {
 	err := g.job.end()
 	if !g.killSent {

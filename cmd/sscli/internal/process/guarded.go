@@ -153,7 +153,6 @@ func (g *Guarded) wake() <-chan time.Time {
 	return time.After(max(0, min(clockInterval, g.left())))
 }
 
-// left returns the time until KILL is due.
 func (g *Guarded) left() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -36,7 +36,6 @@ func Other(under string, words []string) Meaning {
 // anyWord marks a row for [Other]: it applies to every word.
 const anyWord = "*"
 
-// lookUp returns the Meaning of a word from a table.
 func lookUp(table []habit, under, word string, operands []string) Meaning {
 	for _, h := range table {
 		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {

@@ -26,7 +26,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := a.Settings.Broker(); err != nil || len(req.Commands) == 0 {
 		return err
 	}
-	if what := req.Writes(); what != "" {
+	if what := req.Changes(); what != "" {
 		if err := a.Confirm(ctx, what); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	var no error
 	w := exchange.NewWindow(exchange.NewBulk(a, s), exchange.Options{Limit: manyInFlight, Limited: limited}, func(i int, o exchange.Outcome) error {
 		switch late := fault.IsTimeout(o.Err); {
-		case late && fault.IsA[*client.LostAnswerError](o.Err):
+		case late && fault.IsA[*client.LostReplyError](o.Err):
 			unanswered++
 		case late, !wire.Changes(req.Commands[i].Verb()) && fault.IsConnection(o.Err):
 			unanswered = manyInFlight // it was not sent within a timeout, or, a GET, asked again for so long

@@ -7,8 +7,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
@@ -18,8 +18,8 @@ import (
 func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	commands := []app.Command{
-		{Name: "get", New: verb.Command(verbs.Get)}, {Name: "set", New: verb.Command(verbs.Set)},
-		{Name: "scan", New: verb.Command(verbs.Scan)}, {Name: "ping", New: ping.New},
+		{Name: "get", New: verb.Command(basics.Get)}, {Name: "set", New: verb.Command(basics.Set)},
+		{Name: "scan", New: verb.Command(basics.Scan)}, {Name: "ping", New: ping.New},
 	}
 	return apptest.Run(t, commands, map[string]string{"SSCLI_URL": store.URL()}, args...)
 }

@@ -1,11 +1,11 @@
 // Package verb carries out requests to the store for the commands get, set, del, vdel, scan, call
 // and keynotify.
 //
-// Each of these commands is a [Verb], which a function of package verbs returns. The command line
+// Each of these commands is a [Verb], which a function of package basics returns. The command line
 // and a batch use a Verb in the same way: they bind its flags, parse its operands into a
 // [Request], and carry out the request.
 //
-//	v := verbs.Get(env)
+//	v := basics.Get(env)
 //	v.Flags(flags) // unless Flags is nil
 //	…
 //	req, err := v.Parse(operands, source)
@@ -170,9 +170,9 @@ func (r Request) Check(a *app.App) error {
 	return usage.CheckShow(r.Show, a.Output)
 }
 
-// Writes returns a short description of what a request changes, such as `set "a" and 2 more`. It returns
+// Changes returns a short description of what a request changes, such as `set "a" and 2 more`. It returns
 // "" if the request only reads.
-func (r Request) Writes() string {
+func (r Request) Changes() string {
 	text, more := "", 0
 	for _, c := range r.Commands {
 		switch {

@@ -65,7 +65,6 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// closeWatch closes w unless it is nil.
 func closeWatch(w *client.Watch) {
 	if w != nil {
 		_ = w.Close() // after an error, the registrations end with the connection
@@ -227,7 +226,6 @@ func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (cl
 	return k.outage.Next(limited, w, k.app.Flush)
 }
 
-// note updates k.dirty for an event.
 func (k *keeper) note(e client.Event) {
 	switch e.Kind {
 	case client.EventDown, client.EventGap, client.EventError:

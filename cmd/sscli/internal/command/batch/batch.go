@@ -230,7 +230,7 @@ func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 	if !b.app.Settings.Protected {
 		return nil
 	}
-	if what := req.Writes(); what != "" {
+	if what := req.Changes(); what != "" {
 		b.flush() // print earlier results before the question
 		return b.app.ConfirmAll(ctx, what)
 	}

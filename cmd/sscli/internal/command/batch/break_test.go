@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
@@ -27,7 +27,7 @@ import (
 
 // commands returns the commands that these tests run.
 func commands() []app.Command {
-	return []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(verbs.Scan)}}
+	return []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(basics.Scan)}}
 }
 
 // newApp returns an App with these commands, for a test that provides standard input or creates a batch directly.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
@@ -32,7 +32,7 @@ type lineVerb struct {
 
 func (b *batch) lineVerbs() map[string]*lineVerb {
 	known := make(map[string]*lineVerb)
-	for _, row := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
+	for _, row := range slices.Concat(basics.Store(), basics.Diagnostics()) {
 		v := &lineVerb{newVerb: row.New, plain: row.New(b.app.Env)}
 		b.flagsOf(v.plain)
 		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
@@ -186,7 +186,6 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 	return &v, usage.Words(fs.Args()), nil
 }
 
-// writes reports whether the command on a line writes to the store.
 func (b *batch) writes(words []repl.Word) bool {
 	words, ok := directive.Command(words)
 	if !ok || len(words) == 0 {

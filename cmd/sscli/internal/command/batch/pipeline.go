@@ -202,7 +202,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine, o exchange.Outcom
 	if result != nil && !p.flags.silent {
 		if queueErr := p.app.Queue(result); queueErr != nil {
 			if out, ok := errors.AsType[*fault.OutputError](queueErr); ok {
-				out.Done = l.req.Writes() != ""
+				out.Done = l.req.Changes() != ""
 			}
 			err = queueErr
 		}

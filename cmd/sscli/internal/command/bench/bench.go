@@ -250,7 +250,6 @@ func (b *benchmark) clean(ctx context.Context) error {
 	return nil
 }
 
-// measure runs the workers and returns the elapsed time.
 func (b *benchmark) measure(ctx context.Context) time.Duration {
 	var cancel context.CancelFunc = func() {}
 	measuring := ctx

@@ -125,7 +125,7 @@ func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []s
 	if f.listen.listen != "" {
 		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, pause: permanentPause, refuse: refusedPause, now: time.Now, state: string(f.state), build: a.Build.Version,
 			warn: func(text string) { a.Warn(text, "") },
-			log:  func(text string, args ...any) { a.Note(fmt.Sprintf(text, args...)) }}
+			log:  func(text string, args ...any) { a.Detail(fmt.Sprintf(text, args...)) }}
 		if f.file != "" && f.file != "-" {
 			m.load = load
 		}

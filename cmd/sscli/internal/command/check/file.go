@@ -133,7 +133,6 @@ func isReserved(label string) bool {
 	return slices.Contains([]string{"check", "context", "key", "lock", "match", "certificate", "version", "job", "instance", "le", "quantile"}, label)
 }
 
-// isLabelName reports whether a label may have a name.
 func isLabelName(name string) bool {
 	rest := strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 	return rest != name && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && !strings.HasPrefix(name, "__")

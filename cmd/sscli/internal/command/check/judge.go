@@ -312,7 +312,6 @@ func (v *verdict) broker(b *broker, local time.Time) {
 	}
 }
 
-// skew judges the difference of the clocks.
 func (v *verdict) skew(ahead span, exact bool) {
 	sides := "this machine's clock is %s ahead of the store's"
 	apart := span{ahead.least, ahead.most}

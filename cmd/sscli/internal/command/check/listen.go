@@ -153,7 +153,6 @@ func expose(views []*view, build string, watched bool, now time.Time) string {
 	return e.String()
 }
 
-// run serves until ctx ends.
 func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
 	a.LogsResults = true // the server goes on when nobody reads its output
 	if err := a.NeverWait(); err != nil {

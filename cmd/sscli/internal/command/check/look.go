@@ -77,7 +77,6 @@ func contextOf(a *app.App) string {
 	return cmp.Or(a.Settings.Context, a.Settings.Address)
 }
 
-// names returns the names of the keys to watch, sorted.
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.readers)) }
 
 func (v *view) verdicts(local time.Time) []verdict {
@@ -286,7 +285,6 @@ func (v *view) discover(counted map[string]count) map[string][]*spec {
 	return each
 }
 
-// readKeys reads the keys of checks once.
 func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[string][]*spec) {
 	w := exchange.NewWindow(exchange.Over(s), exchange.Options{Limited: ctx}, func(key string, o exchange.Outcome) error {
 		if o.Err != nil {

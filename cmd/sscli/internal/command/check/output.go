@@ -114,7 +114,6 @@ func (m measure) decimal(n number) string {
 	return decimal(n.float)
 }
 
-// fact returns the measure with its unit in its name.
 func (m measure) fact() format.Fact {
 	name := m.name + map[string]string{seconds: "_seconds", size: "_bytes"}[m.unit]
 	return format.Fact{Name: name, Number: json.RawMessage(m.decimal(m.value))}

@@ -109,7 +109,6 @@ func (v *verdict) measure(m measure, text, least, most string) (within bool) {
 	return len(v.problems) == before
 }
 
-// first returns the limit that is reached first, and its text.
 func (l limit) first() (number, string) {
 	if l.warns {
 		return l.warning, l.warningText
@@ -135,7 +134,6 @@ func (m measure) between() string {
 
 func duration(n number) time.Duration { return time.Duration(math.Round(n.float * 1e9)) }
 
-// lasting returns a measure of a duration.
 func lasting(name string, d time.Duration) measure {
 	return measure{name: name, unit: seconds, value: numberOf(d.Seconds()), show: func(n number) string { return format.Span(duration(n)) }}
 }

@@ -16,7 +16,6 @@ func isOwn(fs.FileInfo) bool { return true }
 // lockName is the name of the file to lock, because Windows cannot lock a directory.
 const lockName = "lock"
 
-// openLock opens the file to lock, and creates it if necessary.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 }

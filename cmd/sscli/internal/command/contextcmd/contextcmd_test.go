@@ -11,8 +11,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -34,7 +34,7 @@ func newDesk(t *testing.T) *desk {
 // stands for the context file.
 func (d *desk) runs(line string, code int, want, stderr string) {
 	d.t.Helper()
-	commands := []app.Command{{Name: "context", New: contextcmd.New}, {Name: "get", New: verb.Command(verbs.Get)}}
+	commands := []app.Command{{Name: "context", New: contextcmd.New}, {Name: "get", New: verb.Command(basics.Get)}}
 	gotCode, stdout, gotStderr := apptest.Run(d.t, commands, d.env, strings.Fields(line)...)
 	diff := cmp.Diff(want, strings.NewReplacer(d.file, "FILE", format.Escape(d.file), "FILE").Replace(stdout))
 	if gotCode != code || diff != "" || !strings.Contains(gotStderr, stderr) || stderr == "" && gotStderr != "" {

@@ -65,7 +65,6 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way, check *format.Check
 	return err
 }
 
-// apiServer checks that kubectl reaches the cluster.
 func (c *checkup) apiServer(ctx context.Context, way *via.Way, check *format.Check) error {
 	out, err := way.Kubectl(ctx, "get", "--raw", "/version")
 	var server version

@@ -70,7 +70,7 @@ func (c *checkup) write(ctx context.Context) error {
 	for _, step := range steps {
 		reply, err := c.s.Do(ctx, step.command)
 		if err == nil && !step.fits(reply) {
-			err = &client.AnswerError{Err: fmt.Errorf("expected %s", step.want)}
+			err = &client.ReplyError{Err: fmt.Errorf("expected %s", step.want)}
 		}
 		if err != nil {
 			return c.fail(ctx, "write", fault.Describe(step.command, err))

@@ -132,7 +132,7 @@ func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error 
 func (f *facts) ask(ctx context.Context, s *client.Session) error {
 	probe := client.VDel(f.key, []byte("sscli explain --ask "+rand.Text()), client.WriteOptions{Fence: f.token})
 	result, err := s.Do(ctx, probe)
-	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
+	if lost, ok := errors.AsType[*client.LostReplyError](err); ok {
 		err = lost.Err // do not report an unknown outcome, because a probe changes nothing
 	}
 	if refusal, ok := errors.AsType[*wire.StoreError](err); ok {
@@ -143,7 +143,7 @@ func (f *facts) ask(ctx context.Context, s *client.Session) error {
 		}
 	}
 	if err == nil && result.(client.VDelResult).Deleted {
-		err = &client.AnswerError{Err: errors.New("the store says that the key had a random value, and that it was deleted")}
+		err = &client.ReplyError{Err: errors.New("the store says that the key had a random value, and that it was deleted")}
 	}
 	if err != nil {
 		return fault.Describe(probe, err)

@@ -178,7 +178,7 @@ func unsent(err error) error {
 // sent.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
 	waited = min(max(waited.Round(time.Millisecond), time.Millisecond), b.timeout)
-	lost, isWrite := errors.AsType[*client.LostAnswerError](err)
+	lost, isWrite := errors.AsType[*client.LostReplyError](err)
 	if isWrite {
 		err = lost.Err
 	}

@@ -189,7 +189,7 @@ func (f *lockFlags) isRenewed(s client.LockStatus) bool {
 // lockError adds the name of the lock, and in some cases a hint, to an error. It does not change errors
 // that need neither. For a busy lock, the error has the exit code of --conflict-exit-code.
 func (f *lockFlags) lockError(a *app.App, err error) error {
-	lost, unanswered := errors.AsType[*client.LostAnswerError](err)
+	lost, unanswered := errors.AsType[*client.LostReplyError](err)
 	unknown, ok := errors.AsType[*client.LockUnknownError](err)
 	switch {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || fault.IsA[*fault.OutputError](err):

@@ -357,7 +357,6 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	return nil
 }
 
-// clearLine clears the live line, if there is one.
 func (t *tracer) clearLine() {
 	if t.endLine != nil {
 		t.endLine()

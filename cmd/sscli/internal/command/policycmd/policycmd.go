@@ -217,7 +217,6 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 	return a.Flush()
 }
 
-// cellText returns a text for a cell of Markdown.
 func cellText(text string) string {
 	if text == "" {
 		return ""

@@ -137,7 +137,6 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 	return s, nil
 }
 
-// scalars returns a text, or the texts of a list.
 func scalars(n *yamltext.Node) (all []string) {
 	items, ok := yamltext.Items(n)
 	if !ok {

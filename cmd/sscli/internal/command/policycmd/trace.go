@@ -90,7 +90,6 @@ func (t *trace) received(p *packet) {
 // refusals are the reason codes for clients that lack a right or a login.
 var refusals = []int{int(mqtt.ReasonBadLogin), int(mqtt.ReasonNotAuthorized), int(mqtt.ReasonBadAuthMethod)}
 
-// sent reads what the client sent.
 func (t *trace) sent(p *packet) error {
 	d := policy.Deed{Principal: t.who}
 	name := p.Packet + " #" + strconv.Itoa(p.ID)
@@ -124,7 +123,6 @@ func (t *trace) sent(p *packet) error {
 	return nil
 }
 
-// request returns what a request needs.
 func (t *trace) request(d policy.Deed, reply string, words []string) []policy.Deed {
 	deeds := request(d, reply)
 	verb := ""

@@ -127,7 +127,7 @@ func TestControl(t *testing.T) {
 
 	s.do(`POST /faults {"verb": "set", "key": "a*", "cut": "after", "count": 2}`)
 	for range 2 {
-		if err := set("abc", client.SetOptions{}); !isA[*client.LostAnswerError](err) {
+		if err := set("abc", client.SetOptions{}); !isA[*client.LostReplyError](err) {
 			t.Errorf("set, whose answer is lost: %v", err)
 		}
 	}

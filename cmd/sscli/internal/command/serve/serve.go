@@ -212,7 +212,6 @@ func (f serveFlags) options(ctx context.Context, warn func(message, hint string)
 	return o, f.redis.check(login)
 }
 
-// hasLogin reports whether clients must log in.
 func (f serveFlags) hasLogin() bool {
 	return f.login.Users != "" || f.login.Tokens != "" || f.sat.Audience != "" || f.clientCA != ""
 }

@@ -172,7 +172,7 @@ func (s *shell) run(ctx context.Context) error {
 		}
 		if keep(text) {
 			if err := s.history.Add(text); err != nil {
-				s.app.Note(err.Error())
+				s.app.Detail(err.Error())
 			}
 		}
 		err = s.entry(ctx, text)

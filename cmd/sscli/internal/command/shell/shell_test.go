@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -68,7 +68,7 @@ func newShell(t *testing.T, store *emulator.Server, u *user) *shell {
 		t.Cleanup(func() { _ = f.Close() })
 		return f
 	}
-	commands := []app.Command{{Name: "get", New: verb.Command(verbs.Get)}, {Name: "set", New: verb.Command(verbs.Set)}, {Name: "lock", New: lock.New}, {Name: "shell", New: New}}
+	commands := []app.Command{{Name: "get", New: verb.Command(basics.Get)}, {Name: "set", New: verb.Command(basics.Set)}, {Name: "lock", New: lock.New}, {Name: "shell", New: New}}
 	a := apptest.NewApp(commands, map[string]string{"SSCLI_URL": store.URL()}, open("stdout"), open("stderr"))
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(flags)

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/internal/keyboard"
 )
 
 // A model is the state of the screen: the known keys, and the order, filter and selection that the
@@ -253,7 +254,14 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-func (m *model) handleKey(k terminal.Key, now time.Time) (quits bool) {
+// Control characters that are keys of top.
+const (
+	ctrlL = 0x0c
+	ctrlU = 0x15
+	ctrlZ = 0x1a
+)
+
+func (m *model) handleKey(k keyboard.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:
 		m.editFilter(k)
@@ -265,7 +273,7 @@ func (m *model) handleKey(k terminal.Key, now time.Time) (quits bool) {
 		m.help = true
 	case m.isOpen:
 		switch k {
-		case terminal.KeyEscape, terminal.KeyEnter, terminal.KeyBackspace, 'q':
+		case keyboard.Escape, keyboard.Enter, keyboard.Backspace, 'q':
 			m.isOpen = false
 		}
 		m.scroll = max(m.scroll+m.distance(k), 0) // viewOpen applies the upper limit
@@ -275,29 +283,29 @@ func (m *model) handleKey(k terminal.Key, now time.Time) (quits bool) {
 	return false
 }
 
-func (m *model) editFilter(k terminal.Key) {
+func (m *model) editFilter(k keyboard.Key) {
 	switch {
-	case k == terminal.KeyEnter:
+	case k == keyboard.Enter:
 		m.filtering = false
-	case k == terminal.KeyEscape:
+	case k == keyboard.Escape:
 		m.filtering, m.filter = false, ""
-	case k == terminal.KeyClear:
+	case k == ctrlU:
 		m.filter = ""
-	case k == terminal.KeyBackspace:
+	case k == keyboard.Backspace:
 		runes := []rune(m.filter)
 		m.filter = string(runes[:max(len(runes)-1, 0)])
-	case k >= 0:
+	case unicode.IsPrint(rune(k)):
 		m.filter += string(rune(k))
 	}
 }
 
-func (m *model) handleTableKey(k terminal.Key, now time.Time) {
+func (m *model) handleTableKey(k keyboard.Key, now time.Time) {
 	switch k {
-	case terminal.KeyEnter:
+	case keyboard.Enter:
 		if r := m.rows[m.selected]; r != nil && slices.Contains(m.shown(now), r) {
 			m.open, m.isOpen, m.scroll = r.key, true, 0
 		}
-	case terminal.KeyEscape:
+	case keyboard.Escape:
 		m.filter = ""
 	case '/':
 		m.filtering = true
@@ -315,20 +323,20 @@ func (m *model) handleTableKey(k terminal.Key, now time.Time) {
 
 // distance returns the number of lines by which a key press moves the selection or the details down. A
 // negative number means up.
-func (m *model) distance(k terminal.Key) int {
+func (m *model) distance(k keyboard.Key) int {
 	const toEnd = 1 << 30
 	switch k {
-	case terminal.KeyUp, 'k':
+	case keyboard.Up, 'k':
 		return -1
-	case terminal.KeyDown, 'j':
+	case keyboard.Down, 'j':
 		return 1
-	case terminal.KeyPageUp:
+	case keyboard.PageUp:
 		return -max(m.page, 1)
-	case terminal.KeyPageDown, ' ':
+	case keyboard.PageDown, ' ':
 		return max(m.page, 1)
-	case terminal.KeyHome, 'g':
+	case keyboard.Home, 'g':
 		return -toEnd
-	case terminal.KeyEnd, 'G':
+	case keyboard.End, 'G':
 		return toEnd
 	}
 	return 0

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
+	"github.com/sscli/sscli/internal/keyboard"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -31,7 +32,7 @@ type monitor struct {
 
 	named   map[string]bool          // keys that are operands
 	watched map[string]*client.Watch // watches by key; nil = not confirmed yet, or refused
-	pending []byte                   // an incomplete escape sequence from the keyboard
+	decoder keyboard.Decoder
 
 	changes chan func()
 	jobs    chan terminal.Job
@@ -46,6 +47,7 @@ func newMonitor(s *client.Session, m *model, packets *trace.KeyLog, named map[st
 	return &monitor{
 		session: s, model: m, packets: packets, named: named, limit: limit,
 		watched: make(map[string]*client.Watch), changes: make(chan func(), 256), jobs: make(chan terminal.Job),
+		decoder: keyboard.Decoder{LoneEscape: true},
 	}
 }
 
@@ -159,22 +161,27 @@ func (l *monitor) check(err error) {
 	}
 }
 
-// typed handles input from the keyboard.
 func (l *monitor) typed(s *terminal.Screen, b []byte) {
-	var keys []terminal.Key
-	keys, l.pending = terminal.ParseKeys(append(l.pending, b...))
-	for _, k := range keys {
-		switch k {
-		case terminal.KeyInterrupt:
-			l.end(&signals.Interrupted{Signal: syscall.SIGINT})
-		case terminal.KeySuspend:
-			l.check(s.Suspend())
-		case terminal.KeyRedraw:
-			s.Redraw()
-		default:
-			if l.model.handleKey(k, time.Now()) {
-				l.end(errQuit)
-			}
+	for _, k := range l.decoder.Decode(b) {
+		if k >= keyboard.Alt { // ESC and a character, typed quickly
+			l.press(s, keyboard.Escape)
+			k -= keyboard.Alt
+		}
+		l.press(s, k)
+	}
+}
+
+func (l *monitor) press(s *terminal.Screen, k keyboard.Key) {
+	switch k {
+	case keyboard.Interrupt:
+		l.end(&signals.Interrupted{Signal: syscall.SIGINT})
+	case ctrlZ:
+		l.check(s.Suspend())
+	case ctrlL:
+		s.Redraw()
+	default:
+		if l.model.handleKey(k, time.Now()) {
+			l.end(errQuit)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/keyboard"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/views.golden")
@@ -78,8 +79,7 @@ func TestViews(t *testing.T) {
 	}
 	keys := func(typed string) func(*model, time.Time) {
 		return func(m *model, now time.Time) {
-			parsed, _ := terminal.ParseKeys([]byte(typed))
-			for _, k := range parsed {
+			for _, k := range pressed(typed) {
 				m.view(80, 14, now)
 				m.handleKey(k, now)
 			}
@@ -132,8 +132,7 @@ func FuzzView(f *testing.F) {
 		m.handleEvent(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
 		m.selected, m.follows = name, true
 		m.rows[name].packets = []string{format.Escape(value)}
-		keys, _ := terminal.ParseKeys([]byte(typed))
-		for _, k := range append([]terminal.Key{terminal.KeyOther}, keys...) {
+		for _, k := range append([]keyboard.Key{keyboard.Other}, pressed(typed)...) {
 			m.handleKey(k, now)
 			lines := m.view(int(width), int(height), now)
 			if len(lines) > int(height) || height >= minHeight && width >= minWidth && len(lines) != int(height) {
@@ -170,8 +169,7 @@ func TestSortAndFilter(t *testing.T) {
 		{"\x1b", "binary,counter,gone,lock,long,missing,secret,thermostat/1,two words,wide 漢字"},
 		{"/q\r/\x15漢\r", "wide 漢字"},
 	} {
-		keys, _ := terminal.ParseKeys([]byte(step.keys))
-		for _, k := range keys {
+		for _, k := range pressed(step.keys) {
 			if m.handleKey(k, now) {
 				t.Errorf("%q quits", step.keys)
 			}
@@ -189,8 +187,7 @@ func TestSelection(t *testing.T) {
 		m.handleEvent(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", begin()))
 	}
 	typed := func(s string) {
-		keys, _ := terminal.ParseKeys([]byte(s))
-		for _, k := range keys {
+		for _, k := range pressed(s) {
 			m.handleKey(k, begin())
 		}
 	}
@@ -351,11 +348,16 @@ func TestSelectionStaysAtTop(t *testing.T) {
 func TestFilterMatchesNothing(t *testing.T) {
 	m := newModel("")
 	m.handleEvent(event(client.EventInitial, "hidden", "v", begin()))
-	keys, _ := terminal.ParseKeys([]byte("/xyz\r\r"))
-	for _, k := range keys {
+	for _, k := range pressed("/xyz\r\r") {
 		m.handleKey(k, begin())
 	}
 	if m.isOpen {
 		t.Errorf("%s is open", m.open)
 	}
+}
+
+// pressed returns the keys for what a terminal sends.
+func pressed(typed string) []keyboard.Key {
+	d := keyboard.Decoder{LoneEscape: true}
+	return d.Decode([]byte(typed))
 }

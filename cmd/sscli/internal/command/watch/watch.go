@@ -234,7 +234,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 		a.Out.Measure(rows...) // so that the columns of the keys are aligned
 		err = v.run(ctx, w)
 		if closed := w.Close(); closed != nil {
-			a.Note("the store was not told that the watch has ended: " + closed.Error())
+			a.Detail("the store was not told that the watch has ended: " + closed.Error())
 		}
 	}
 	if errors.Is(err, terminal.ErrClosed) {
@@ -364,7 +364,6 @@ func (v *viewer) handle(e client.Event) error {
 	return nil
 }
 
-// endReason returns the reason for the end of a watch, for [format.End].
 func endReason(err error) string {
 	if e, ok := errors.AsType[end](err); ok {
 		return string(e)

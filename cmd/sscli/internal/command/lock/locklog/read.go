@@ -77,7 +77,6 @@ func (r record) checkTime() error {
 	return nil
 }
 
-// watchEvent returns the event in a line of watch.
 func (r record) watchEvent() (client.Event, error) {
 	e := client.Event{Kind: client.EventKind(r.Op), Time: r.Time, Version: r.Version, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	switch e.Kind {

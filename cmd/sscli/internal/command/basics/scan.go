@@ -1,4 +1,4 @@
-package verbs
+package basics
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package dataset_test
+package datasetcmd_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -29,7 +29,7 @@ const (
 // run runs a subcommand of dataset against a store.
 func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
+	return apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
 }
 
 // file writes a file and returns its path.

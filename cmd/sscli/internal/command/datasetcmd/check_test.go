@@ -1,4 +1,4 @@
-package dataset_test
+package datasetcmd_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -37,7 +37,7 @@ func runCheck(t *testing.T, url string, files map[string]string, args ...string)
 			t.Fatal(err)
 		}
 	}
-	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, nil, append([]string{"dataset", "check", "-u", url}, args...)...)
+	return apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, nil, append([]string{"dataset", "check", "-u", url}, args...)...)
 }
 
 // TestRecordsInTheStore: check reports exactly the expected findings for each value of the data set.
@@ -128,7 +128,7 @@ func TestTwoFilesOfAKey(t *testing.T) {
 		if code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, want 2 and %q\n%s%s", names, code, want, stdout, stderr)
 		}
-		if code, _, stderr := apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, nil, "dataset", "match", "pumps", "id=7", "--data", "data"); code != 2 || !strings.Contains(stderr, want) {
+		if code, _, stderr := apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, nil, "dataset", "match", "pumps", "id=7", "--data", "data"); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("match %v: exit code %d, want 2 and %q\n%s", names, code, want, stderr)
 		}
 	}

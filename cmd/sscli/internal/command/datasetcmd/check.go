@@ -1,4 +1,4 @@
-package dataset
+package datasetcmd
 
 import (
 	"bytes"
@@ -232,7 +232,6 @@ type wantedField struct {
 	lacking dataset.Examples // records without the field
 }
 
-// add counts a record as one with or without the field.
 func (w *wantedField) add(r dataset.Record) {
 	value := r.JSON
 	if len(w.Path) > 0 {

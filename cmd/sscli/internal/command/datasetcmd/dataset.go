@@ -1,7 +1,7 @@
-// Package dataset has the commands of `sscli dataset`, which manage the reference data of data flows.
+// Package datasetcmd has the commands of `sscli dataset`, which manage the reference data of data flows.
 // The package of the same name below cmd/sscli/internal reads, writes and compares the records, and reads
 // the definitions of data flows.
-package dataset
+package datasetcmd
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package verbs has the commands that send requests to the store: get, set, del, vdel, scan and
+// Package basics has the commands that send requests to the store: get, set, del, vdel, scan and
 // call, and the hidden keynotify. Each file is a command, named as the user types it.
-package verbs
+package basics
 
 import "github.com/sscli/sscli/cmd/sscli/internal/verb"
 
