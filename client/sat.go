@@ -47,11 +47,7 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // not part of the token. A file in UTF-16 must begin with a byte order mark, as
 // Windows PowerShell writes it. The error is a *TokenError.
 func ReadToken(file string) ([]byte, error) {
-	var f *os.File
-	err := files.RetryBusy(func() (err error) {
-		f, err = os.Open(file)
-		return err
-	})
+	f, err := files.Open(file)
 	if err != nil {
 		return nil, noToken(file, err)
 	}

@@ -103,7 +103,7 @@ format               internal/wire internal/observe
 repl                 internal/files internal/wait internal/keyboard format
 
 signals
-process              internal/wait signals
+process              internal/files internal/wait signals
 suggest              format
 terminal             internal/files internal/wait format signals
 trace                internal/files internal/mqtt internal/wire format

@@ -16,5 +16,5 @@
 //	  - [Lock] and [TryLock] lock a file against other processes. The operating system releases a lock when its
 //	    file is closed, so a lock never outlives its process.
 //	  - [RetryBusy] tries again when Windows refuses to open, replace or remove a file because another
-//	    process is using it.
+//	    process is using it. [Open] and what reads files here do so.
 package files

@@ -72,9 +72,9 @@ func (l *limited) Read(p []byte) (n int, err error) {
 	return max(0, n-1), err
 }
 
-// ReadFile is [os.ReadFile] of a file of at most limit bytes.
+// ReadFile is [os.ReadFile] of a file of at most limit bytes, opened with [Open].
 func ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := Open(name)
 	if err != nil {
 		return nil, err
 	}

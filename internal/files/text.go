@@ -29,11 +29,8 @@ func NewTextReader(source io.Reader) io.Reader { return &textReader{source: sour
 func DecodeText(text []byte) ([]byte, error) { return io.ReadAll(NewTextReader(bytes.NewReader(text))) }
 
 // ReadText reads a file of at most [MaxText] bytes and decodes it like [DecodeText]. The error is a *[fs.PathError].
-func ReadText(name string) (text []byte, err error) {
-	err = RetryBusy(func() error {
-		text, err = ReadFile(name, MaxText)
-		return err
-	})
+func ReadText(name string) ([]byte, error) {
+	text, err := ReadFile(name, MaxText)
 	if err != nil {
 		return nil, err
 	}

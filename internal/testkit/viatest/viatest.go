@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Variable is the name of the environment variable that holds the cluster's directory.
@@ -65,7 +67,9 @@ func (c *Cluster) Write(t *testing.T, name, content string) {
 	if err := os.WriteFile(filepath.Join(c.Dir, name+".new"), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(c.Dir, name+".new"), filepath.Join(c.Dir, name)); err != nil {
+	// The fake kubectl may be reading the file.
+	err := files.RetryBusy(func() error { return os.Rename(filepath.Join(c.Dir, name+".new"), filepath.Join(c.Dir, name)) })
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,7 +77,7 @@ func (c *Cluster) Write(t *testing.T, name, content string) {
 // Remove removes a file of the cluster.
 func (c *Cluster) Remove(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(c.Dir, name)); err != nil {
+	if err := files.RetryBusy(func() error { return os.Remove(filepath.Join(c.Dir, name)) }); err != nil {
 		t.Fatal(err)
 	}
 }

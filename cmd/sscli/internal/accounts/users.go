@@ -5,12 +5,12 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
 
@@ -32,7 +32,7 @@ func hashes() *regexp.Regexp {
 // with #. A name on two lines is an error: each line may have the password that was meant. An error about a
 // line has the line number, and contains no password.
 func ReadUsers(name string) (Users, error) {
-	f, err := os.Open(name)
+	f, err := files.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +46,13 @@ func ReadUsers(name string) (Users, error) {
 		}
 		user, password, ok := strings.Cut(line, ":")
 		if !ok || user == "" {
-			return nil, fmt.Errorf("%s: line %d: expected NAME:PASSWORD", name, n)
+			return nil, fmt.Errorf("%s: expected NAME:PASSWORD", format.Location(name, n, 0))
 		}
 		if err := checkPassword(password); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", name, n, err)
+			return nil, fmt.Errorf("%s: %w", format.Location(name, n, 0), err)
 		}
 		if _, twice := u[user]; twice {
-			return nil, fmt.Errorf("%s: line %d: user %.64q is on an earlier line too: expected one line for each user", name, n, user)
+			return nil, fmt.Errorf("%s: user %.64q is on an earlier line too: expected one line for each user", format.Location(name, n, 0), user)
 		}
 		u[user] = password
 	}

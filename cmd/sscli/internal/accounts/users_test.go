@@ -51,10 +51,10 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"ann":            "line 1: expected NAME:PASSWORD",
-		"a:b\n:password": "line 2: expected NAME:PASSWORD",
-		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: expected a line of htpasswd -nbB NAME PASSWORD",
-		"a:1\nb:2\na:1":  `line 3: user "a" is on an earlier line too: expected one line for each user`,
+		"ann":            ":1: expected NAME:PASSWORD",
+		"a:b\n:password": ":2: expected NAME:PASSWORD",
+		"a:$2y$05$short": ":1: a bcrypt hash that is damaged: expected a line of htpasswd -nbB NAME PASSWORD",
+		"a:1\nb:2\na:1":  `:3: user "a" is on an earlier line too: expected one line for each user`,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestOtherHashes(t *testing.T) {
 		if err := os.WriteFile(name, []byte("ann:"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		want := ": line 1: a hash that begins with " + kind + " is not known: expected a line of htpasswd -nbB NAME PASSWORD, or {PLAIN} before plain text"
+		want := ":1: a hash that begins with " + kind + " is not known: expected a line of htpasswd -nbB NAME PASSWORD, or {PLAIN} before plain text"
 		if _, err := accounts.ReadUsers(name); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

@@ -108,10 +108,7 @@ func fileError(file string, err error) error {
 	if e, ok := errors.AsType[*FileError](err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		if e.Path != file {
-			return &FileError{File: file, Why: err.Error()}
-		}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == file {
 		err = e.Err
 	}
 	return &FileError{File: file, Why: err.Error()}
@@ -120,11 +117,7 @@ func fileError(file string, err error) error {
 // read reads a context file. It refuses a file that other users can write to, because the file
 // decides where passwords are sent.
 func read(file string) ([]byte, error) {
-	var f *os.File
-	err := files.RetryBusy(func() (err error) {
-		f, err = os.Open(file)
-		return err
-	})
+	f, err := files.Open(file)
 	if err != nil {
 		return nil, err
 	}

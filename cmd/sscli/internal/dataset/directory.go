@@ -38,7 +38,7 @@ func ReadKey(dir, key string) (rows iter.Seq2[Record, error], name string, err e
 		return nil, "", &fault.UsageError{Err: &NoFileError{key, dir}}
 	}
 	return func(yield func(Record, error) bool) {
-		file, err := os.Open(o.Name)
+		file, err := files.Open(o.Name)
 		if err != nil {
 			yield(Record{}, err)
 			return

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 // GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
@@ -254,9 +256,9 @@ func (g *guard) endNow() {
 // removeSecret removes the directory of the secret and the directory options.Temp.
 func (g *guard) removeSecret() {
 	if g.secret != "" {
-		_ = os.RemoveAll(filepath.Dir(g.secret))
+		_ = files.RetryBusy(func() error { return os.RemoveAll(filepath.Dir(g.secret)) })
 	}
 	if dir := string(g.options.Temp); dir != "" {
-		_ = os.RemoveAll(dir)
+		_ = files.RetryBusy(func() error { return os.RemoveAll(dir) })
 	}
 }

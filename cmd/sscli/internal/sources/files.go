@@ -138,18 +138,23 @@ func (f *file) openRegular() (*os.File, error) {
 // leads to at this time.
 func (f *file) open() (*os.File, error) {
 	if f.root == "" || f.o.Follow {
-		return os.Open(f.name)
+		return files.Open(f.name)
 	}
-	below, err := filepath.Rel(f.root, f.name)
-	if err == nil {
+	if below, err := filepath.Rel(f.root, f.name); err == nil {
 		var in *os.File
-		if in, err = os.OpenInRoot(f.root, below); err == nil {
+		err = files.RetryBusy(func() error {
+			in, err = os.OpenInRoot(f.root, below)
+			return err
+		})
+		if err == nil {
 			return in, nil
 		}
 	}
-	if _, err := os.Stat(f.name); err != nil {
-		return os.Open(f.name) // for its error
+	in, err := files.Open(f.name)
+	if err != nil {
+		return nil, err // the file is missing or forbidden, wherever it is
 	}
+	_ = in.Close()
 	return nil, &fault.UsageError{
 		Err: fmt.Errorf("%s: outside of %s, or an absolute link", format.Path(f.name), format.Path(f.root)), Hint: suggest.Run("--follow"),
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ const maxManifest = 1 << 20
 //
 // Names of files are relative to the manifest's directory, and the files are in it, unless o.Follow is set.
 func manifest(ctx context.Context, name string, o Options) (source, error) {
-	in, err := os.Open(name)
+	in, err := files.Open(name)
 	if err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}

@@ -207,5 +207,5 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	case ".csv":
 		return fileList([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}, o), nil
 	}
-	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
+	return lines(name, func() (io.ReadCloser, error) { return files.Open(name) }), nil
 }

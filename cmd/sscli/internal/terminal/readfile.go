@@ -18,7 +18,7 @@ import (
 // ctx.
 func Open(ctx context.Context, name string) (*os.File, error) {
 	return interruptible(ctx, func() (*os.File, error) {
-		f, err := os.Open(name)
+		f, err := files.Open(name)
 		if err == nil && ctx.Err() != nil {
 			return nil, errors.Join(context.Cause(ctx), f.Close())
 		}

@@ -105,11 +105,7 @@ func currentFence(env Env) (wire.Version, error) {
 			Hint: suggest.Try("`sscli lock run LOCK -- sscli … --fence lock`"),
 		}
 	}
-	var text []byte
-	err := files.RetryBusy(func() (err error) {
-		text, err = files.ReadFile(path, files.MaxText)
-		return err
-	})
+	text, err := files.ReadFile(path, files.MaxText)
 	token := strings.TrimSuffix(string(text), "\n")
 	if err == nil && token == "" {
 		err = fmt.Errorf("%s is empty", path)

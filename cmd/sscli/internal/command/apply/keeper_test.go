@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -122,7 +123,8 @@ func TestEvery(t *testing.T) {
 	collect(server)
 	// The source changes too.
 	want["key000"], want["more"] = "changed", "1"
-	if err := os.Rename(writeSource(t, want), source); err != nil {
+	changed := writeSource(t, want)
+	if err := files.RetryBusy(func() error { return os.Rename(changed, source) }); err != nil { // it may be being read
 		t.Fatal(err)
 	}
 	await(t, server, want)
@@ -197,7 +199,7 @@ func TestEveryEmptySource(t *testing.T) {
 		}
 		rename := func(from, to string) {
 			t.Helper()
-			if err := os.Rename(from, to); err != nil {
+			if err := files.RetryBusy(func() error { return os.Rename(from, to) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,7 +237,7 @@ func TestEveryEmptySource(t *testing.T) {
 		if diff := cmp.Diff(want, apptest.Contents(server)); diff != "" {
 			t.Errorf("prune %v: the store (-want +got):\n%s", prune, diff)
 		}
-		if err := os.Remove(volume); err != nil {
+		if err := files.RetryBusy(func() error { return os.Remove(volume) }); err != nil {
 			t.Fatal(err)
 		}
 		write(filepath.Join(away, "a"), "changed")

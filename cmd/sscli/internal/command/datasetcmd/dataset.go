@@ -95,7 +95,7 @@ func (f *pathFlag) Type() string { return "string" }
 // a value can have.
 func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
 	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
-		file, err := os.Open(name)
+		file, err := files.Open(name)
 		if err != nil {
 			return nil, 0, &fault.UsageError{Err: err}
 		}

@@ -256,7 +256,7 @@ func (t *tracer) read(ctx context.Context) error {
 			t.app.Warn(fmt.Sprintf("--from: %s ends in the middle of line %d, which is left out", name, line.Number), "")
 			continue
 		case err != nil:
-			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s, line %d: %w", name, line.Number, err))
+			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s: %w", format.Location(name, line.Number, 0), err))
 		case !isEvent:
 			continue
 		case e.Kind == locklog.End:

@@ -101,7 +101,7 @@ func TestDamagedRecording(t *testing.T) {
 		{"cut off", recording[:len(recording)-len(lines[5])-20], "deploy -o human", "(free for at least 1s)", "ends in the middle of line 5, which is left out", 0},
 		{"cut off", lines[0] + lines[1] + lines[3][:9], "deploy -o raw", "end\trecording\n", "ends in the middle of line 3, which is left out", 0},
 		{"blank lines", "\n" + strings.ReplaceAll(recording, "\n", "\r\n\r\n"), "deploy -o raw", "expired\tdeploy", "", 0},
-		{"damaged", lines[0] + lines[1][:9] + "\n" + lines[3], "deploy -o raw", "free\tdeploy", ", line 2: expected a JSON object", 2},
+		{"damaged", lines[0] + lines[1][:9] + "\n" + lines[3], "deploy -o raw", "free\tdeploy", ":2: expected a JSON object", 2},
 		{"empty", "", "-o raw", "", "has no event of a lock\n", 2},
 		{"only an end", lines[5], "-o raw", "", "has no event of a lock\n", 2},
 		{"another lock", recording, "build -o raw", "", "has no event of lock \"build\"\n", 2},
@@ -196,7 +196,7 @@ func TestUsage(t *testing.T) {
 		{"--from x --for 1s", "--from and --for: use only one of them"},
 		{"--from nowhere.jsonl", "--from: open nowhere.jsonl: no such file or directory"},
 		{"build --svg nowhere/build.svg", "--svg: stat nowhere: no such file or directory"},
-		{"--from " + text, "--from: " + text + ", line 1: expected a JSON object, as lock trace -o json and watch -o json print"},
+		{"--from " + text, "--from: " + text + ":1: expected a JSON object, as lock trace -o json and watch -o json print"},
 	} {
 		code, stdout, stderr := traceLocks(t, nil, strings.Fields(tt.args)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(systext.Unix(stderr), "sscli: "+tt.want) {
