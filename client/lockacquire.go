@@ -76,8 +76,9 @@ type acquisition struct {
 	free    bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
-	last      turn          // of the session, with this lock
+	last      turn          // the session's last turn with this lock
 	handOvers int           // how often the watch has reported that another client acquired the lock
+	givesWay  bool          // the lock is free, and this session has just released it
 	deferred  bool          // the lock was released, and nobody took it during a pause
 	rests     int           // how often it rested
 	released  time.Time     // when the watch last reported that the key was deleted
@@ -111,49 +112,17 @@ func (s *Session) newAcquisition(name string, options []LockOptions) (*acquisiti
 	return a, Get(name).Check()
 }
 
-// A turn is what a session remembers of its last acquisition of a lock.
-type turn struct {
-	again time.Time // if other clients acquired the lock meanwhile: when to compete for it again
-	alone int       // otherwise: how many times in a row the session let others try first, and nobody did
-}
-
-// begin watches the lock's key. A client that had to wait for a lock that passes quickly first stays away, because it has no
-// chance before those that wait already, and each client that watches costs notifications.
+// begin watches the lock's key, once it is time to compete for it.
 func (a *acquisition) begin(ctx context.Context) error {
-	a.s.mu.Lock()
-	a.last = a.s.turns[a.name]
-	delete(a.s.turns, a.name)
-	a.s.mu.Unlock()
-	if away := min(time.Until(a.last.again), maxRest, a.left()/2, a.s.o.Timeout/4); away > 0 && !a.o.Try {
+	if away := a.away(); away > 0 && !a.o.Try {
 		if err := a.s.sleep(ctx, away); err != nil {
 			return err
 		}
 	}
-	return a.watch(ctx)
-}
-
-// remember records the turn of an acquisition that succeeded.
-func (a *acquisition) remember() {
-	const most = 64 // locks for which a session keeps turns
-	var t turn
-	switch pace := a.pace(); {
-	case a.handOvers == 0:
-		t.alone = a.last.alone
-		if a.deferred {
-			t.alone++
-		}
-	case 0 < pace && pace < quickHold:
-		t.again = time.Now().Add(time.Since(a.began) * 4 / 5)
-	}
-	if t == (turn{}) {
-		return
-	}
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	if a.s.turns == nil || len(a.s.turns) >= most {
-		a.s.turns = make(map[string]turn)
-	}
-	a.s.turns[a.name] = t
+	sent := time.Now()
+	err := a.watch(ctx)
+	a.roundTrip = time.Since(sent) // at most two; the first attempt is one
+	return err
 }
 
 // watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed. Once an
@@ -231,6 +200,12 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		return Lease{}, err
 	}
 	failures := 0
+	if a.givesWay = a.free && !a.o.Try && a.comesBack(); a.givesWay {
+		a.answered = true // that it is free
+		if err := a.wait(ctx, failures, nil); err != nil {
+			return Lease{}, a.giveUp(ctx, err)
+		}
+	}
 	for {
 		if err := a.readEvents(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
@@ -305,7 +280,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		case err != nil:
 			return err
 		case !a.free:
-			turn = nil
+			turn, a.givesWay = nil, false
 			if failures == 0 || a.status.Holder != nil && !bytes.Equal(a.status.Holder, a.o.Holder) { // another holds it
 				a.reportWait(ctx)
 			}
@@ -326,7 +301,11 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		select {
 		case <-a.w.wake:
 		case <-turn:
-			a.deferred = true
+			if a.givesWay {
+				a.givesWay, a.last.gaveWay = false, time.Now()
+			} else {
+				a.deferred = true
+			}
 			return nil
 		case <-poll.C:
 			return nil

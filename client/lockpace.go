@@ -8,19 +8,80 @@ import (
 	"time"
 )
 
+// A turn is what a session remembers of its last turn with a lock.
+type turn struct {
+	again    time.Time     // if other clients acquired the lock meanwhile: when to compete for it again
+	usual    time.Duration // how long the session waits; one turn changes it little, so that no bad luck lasts
+	alone    int           // if no others did: how many times in a row the session let them try first, and nobody did
+	released time.Time     // when the session released the lock
+	gaveWay  time.Time     // when it came back, let others try first, and nobody did
+}
+
+// setTurn records a turn.
+func (s *Session) setTurn(name string, set func(*turn)) {
+	const most = 64 // locks for which a session keeps turns
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turns == nil || len(s.turns) >= most {
+		s.turns = make(map[string]turn)
+	}
+	t := s.turns[name]
+	set(&t)
+	s.turns[name] = t
+}
+
+// away returns how long to stay away from the lock. A client that had to wait for a lock that passes quickly has no chance
+// before those that wait already, and each client that watches costs notifications.
+func (a *acquisition) away() time.Duration {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.last = a.s.turns[a.name]
+	return min(time.Until(a.last.again), maxRest, a.left()/2, a.s.o.Timeout/4)
+}
+
+// remember records the turn of an acquisition that succeeded.
+func (a *acquisition) remember() {
+	a.s.setTurn(a.name, func(t *turn) {
+		switch pace := a.pace(); {
+		case a.handOvers == 0:
+			*t = turn{alone: a.last.alone, gaveWay: a.last.gaveWay}
+			if a.deferred {
+				t.alone++
+			}
+		case 0 < pace && pace < quickHold:
+			waited := time.Since(a.began)
+			usual := cmp.Or(a.last.usual, waited)
+			usual = min(max(waited, usual*7/8), usual*9/8)
+			*t = turn{usual: usual, again: time.Now().Add(usual * 4 / 5)}
+		default:
+			*t = turn{}
+		}
+	})
+}
+
+// comesBack reports whether to give way to others although the lock is free: the session released it so recently that they
+// have had no time to try. It does so once in quickHold as long as there are none.
+func (a *acquisition) comesBack() bool {
+	return time.Since(a.last.released) < 2*a.trip() && time.Since(a.last.gaveWay) > quickHold
+}
+
+// wakeTime is the time within which an ordinary system wakes a program that waits: what two clients measure differs by so
+// much. Pauses that are to tell who waited longer are thus counted in round trips of at least this long.
+const wakeTime = time.Millisecond
+
 // pause returns how long to wait before an attempt on a lock that was released. The client that has waited longest tries
 // first: a client that has just come waits for a round trip, and each doubling of the hand-overs that it has waited for
 // shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try.
 //
 // A client that has seen no other acquire the lock waits twice as long, but at most 5 ms longer. It does not if it has
 // waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, a last hand-over
-// that was quicker shows that an older client waits: this client then waits for twice the difference longer.
+// that was quicker shows that an older client waits: this client then waits for twice the difference longer. A session that
+// has just released the lock waits longer than any other.
 func (a *acquisition) pause() time.Duration {
-	const doublings = 6
-	waited := time.Since(a.began)
-	age := 1 + float64(waited)/float64(min(cmp.Or(a.pace(), quickHold), quickHold))
-	pause := time.Duration(max(0, 1-math.Log2(age)/doublings) * float64(a.roundTrip))
+	waited, pause := time.Since(a.began), a.rank()
 	switch {
+	case a.givesWay:
+		return 3 * a.trip()
 	case a.handOvers == 0 && a.last.alone >= 3 && mathrand.N(8) > 0:
 		return 0
 	case a.handOvers == 0 && waited < quickHold:
@@ -30,6 +91,16 @@ func (a *acquisition) pause() time.Duration {
 	}
 	return pause + mathrand.N(a.roundTrip/10+1)
 }
+
+// rank returns the pause of a client that has waited for so long, and has seen others acquire the lock.
+func (a *acquisition) rank() time.Duration {
+	const doublings = 6
+	age := 1 + float64(time.Since(a.began))/float64(min(cmp.Or(a.pace(), quickHold), quickHold))
+	return time.Duration(max(0, 1-math.Log2(age)/doublings) * float64(a.trip()))
+}
+
+// trip returns the unit of pauses.
+func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a client that has
 // seen the lock pass quickly crowdPasses times rests: it does not watch the key for about as long as it has waited, at most
@@ -52,7 +123,7 @@ func (a *acquisition) countPass(at time.Time) {
 	}
 	a.handOvers++
 	switch {
-	case at.Sub(a.released) > quickTrips*a.roundTrip:
+	case at.Sub(a.released) > quickTrips*a.trip():
 		a.passed = 0
 		return
 	case a.passed == 0:
@@ -71,13 +142,15 @@ func (a *acquisition) pace() time.Duration {
 	return time.Since(a.since) / time.Duration(a.passed)
 }
 
-// crowded reports whether the lock passes so quickly that this client should rest.
+// crowded reports whether the lock passes so quickly that this client should rest. It does not if the lock was last free for
+// so long that whoever took it is much younger than this client; the oldest of a large crowd cannot tell.
 func (a *acquisition) crowded() bool {
 	passes := crowdPasses
 	if a.rests > 0 {
 		passes = a.rests + 2
 	}
-	return a.passed >= passes && a.pace() < quickHold
+	rank := a.rank()
+	return a.passed >= passes && a.pace() < quickHold && (rank == 0 || rank > a.gap*3/4)
 }
 
 // rest ends the watch, and watches again after a while.

@@ -271,6 +271,7 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 	}
 	switch {
 	case d.deleted || !d.found && d.lost != nil && ours:
+		s.setTurn(name, func(t *turn) { t.released = d.sent })
 		return nil
 	case d.lost != nil: // one of our requests may have deleted the key, even if another client holds the lock now
 		return &LockUnknownError{Name: name, Holder: holder, Over: true, Err: fmt.Errorf("releasing it: %w", d.lost.Err)}
