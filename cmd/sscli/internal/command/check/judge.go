@@ -387,11 +387,7 @@ func (s *spec) look(content []byte, shown bool) (found value) {
 		}
 	}
 	if (s.conditions["min"] || s.conditions["max"]) && found.number == nil {
-		expected := "expected a number"
-		if _, ok := parseNumber(strings.Replace(text, ",", ".", 1)); ok {
-			expected += " with a dot, not with a decimal comma"
-		}
-		problem("%s%s, %s", what, cmp.Or(is, " is no number"), expected)
+		problem("%s%s, %s", what, cmp.Or(is, " is no number"), expectedNumber(strings.TrimSpace(text)))
 	}
 	if s.conditions["equals"] && text != s.equals {
 		problem("%s%s, expected %s", what, cmp.Or(is, " differs"), format.Brief(s.equals))

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -40,6 +41,17 @@ func parseNumber(text string) (n number, ok bool) {
 	n.point += shift
 	n.negative = strings.HasPrefix(text, "-")
 	return n, err == nil && float != 0
+}
+
+// expectedNumber says what was expected in place of a text that parseNumber refused.
+func expectedNumber(text string) string {
+	if float, err := strconv.ParseFloat(text, 64); errors.Is(err, strconv.ErrRange) || err == nil && float == 0 && !strings.ContainsAny(text, "xX") {
+		return "expected a number from 1e-323 to 1e308, or 0"
+	}
+	if _, ok := parseNumber(strings.Replace(text, ",", ".", 1)); ok {
+		return "expected a number with a dot, not with a decimal comma"
+	}
+	return "expected a number"
 }
 
 func numberOf(float float64) number {

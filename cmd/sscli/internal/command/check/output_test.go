@@ -54,3 +54,15 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestExpectedNumber: a text that is no number is told why.
+func TestExpectedNumber(t *testing.T) {
+	for text, want := range map[string]string{
+		"1e500": "expected a number from 1e-323 to 1e308, or 0", "-1e309": "expected a number from 1e-323 to 1e308, or 0", "1e-400": "expected a number from 1e-323 to 1e308, or 0",
+		"1,5": "expected a number with a dot, not with a decimal comma", "1,5,6": "expected a number", "inf": "expected a number", "0x0p0": "expected a number", "x": "expected a number", "": "expected a number",
+	} {
+		if _, ok := parseNumber(text); ok || expectedNumber(text) != want {
+			t.Errorf("%q: %t, %q, want %q", text, ok, expectedNumber(text), want)
+		}
+	}
+}

@@ -213,7 +213,7 @@ func parseAmount(text, unit string) (number, error) {
 	}
 	n, ok := parseNumber(text)
 	if !ok {
-		return n, fmt.Errorf("%.32q: expected a number", text)
+		return n, fmt.Errorf("%.32q: %s", text, expectedNumber(text))
 	}
 	return n, nil
 }
