@@ -179,12 +179,14 @@ type member struct {
 
 const maxReply = 256
 
+// apply sets the rules for a client, which a policy grants.
 func (m *member) apply(p *policy.Policy, grant *policy.Client) {
 	m.of, m.grant, m.reply = p, grant, ""
 	m.connects = grant.Allowed(policy.Action{Method: policy.Connect}) != nil
 	m.requests = grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil
 }
 
+// memory returns the estimated memory of a member, in bytes.
 func (m *member) memory() int {
 	n := int(unsafe.Sizeof(*m)) + maxReply + m.grant.Memory()
 	for _, text := range m.subjects {

@@ -35,6 +35,7 @@ func (s ExportSummary) human(w *writer) {
 	s.Meanwhile.line(w)
 }
 
+// perSecond returns a rate per second, rounded.
 func perSecond(n int, elapsed time.Duration) int64 {
 	if elapsed <= 0 {
 		return 0

@@ -69,6 +69,7 @@ func (s *session) charge(d *delivery) {
 	}
 }
 
+// discharge undoes charge.
 func (s *session) discharge(d *delivery) {
 	if m := d.msg; m != nil {
 		if m.holders--; m.holders == 0 {

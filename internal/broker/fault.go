@@ -15,6 +15,7 @@ func (c *Client) StallReads(d time.Duration) {
 	}
 }
 
+// resumeReads ends StallReads.
 func (c *Client) resumeReads() {
 	if c.resume != nil {
 		c.b.Cancel(c.resume)

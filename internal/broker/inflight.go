@@ -114,6 +114,7 @@ func (q *queue) mayHaveExpired(now time.Time) bool {
 
 func (q *queue) len() int { return len(q.deliveries) - q.removed }
 
+// cost returns the memory of the queue, in bytes.
 func (q *queue) cost() int { return cap(q.deliveries) * deliverySize }
 
 // keptPlaces is the number of places that an empty queue or inflight keeps.
@@ -131,6 +132,7 @@ func (q *queue) push(d delivery) {
 	q.deliveries = append(q.deliveries, d)
 }
 
+// first returns the delivery that pop removes next.
 func (q *queue) first() *delivery { return &q.deliveries[q.removed] }
 
 func (q *queue) pop() delivery {

@@ -74,6 +74,7 @@ type identifierList struct {
 	holders int // number of deliveries that hold the list, see session.charge
 }
 
+// cost returns the estimated memory of the list, in bytes.
 func (l *identifierList) cost() int {
 	if l == nil {
 		return 0

@@ -68,6 +68,7 @@ func (c *Client) share(value []byte, end string) {
 	}
 }
 
+// toSend reports whether the outbox or its unwritten part has bytes.
 func (c *Client) toSend() bool { return len(c.unwritten)+len(c.parts)+len(c.out) > 0 }
 
 // markDirty makes the next Unlock send the outbox.

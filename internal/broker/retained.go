@@ -67,6 +67,7 @@ func (b *Broker) countRetained(m *message, sign int) {
 	b.changed = true
 }
 
+// costRetained returns the estimated memory of a retained message, in bytes.
 func (m *message) costRetained() int {
 	n := m.cost() + levelCost(m.topic)
 	if !m.expires.IsZero() {

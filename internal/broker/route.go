@@ -31,6 +31,7 @@ const (
 	maxRouteBytes = 64 << 20
 )
 
+// cost returns the estimated memory of a route, in bytes.
 func (r *route) cost() int {
 	n := int(unsafe.Sizeof(*r)) + len(r.topic) + cap(r.targets)*int(unsafe.Sizeof(target{})) + 8*cap(r.groups)
 	for i := range r.targets {

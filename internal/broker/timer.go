@@ -191,6 +191,7 @@ func (b *Broker) StandInLine(costly func() bool) bool {
 	return true
 }
 
+// lockFor locks the broker for the packets in a number of bytes.
 func (b *Broker) lockFor(bytes int) {
 	if bytes < muchWork {
 		b.Lock()

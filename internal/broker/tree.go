@@ -48,6 +48,7 @@ func (s *subscriptions) remove(sub *subscription) {
 	*s = (*s)[:last]
 }
 
+// cost returns the estimated memory of a subscription, in bytes.
 func (sub *subscription) cost() int {
 	n := subscriptionOverhead + len(sub.filter)
 	_, filter, shared, _ := splitShare(sub.filter)

@@ -117,6 +117,7 @@ func grouped(text string) bool {
 	return open && closed && strings.Contains(group, "|")
 }
 
+// classAt returns the index of a class of characters such as [0-9] in a text, or -1.
 func classAt(text string) int {
 	for i := range len(text) {
 		if rest := text[i:]; len(rest) >= 5 && rest[0] == '[' && rest[2] == '-' && rest[4] == ']' {

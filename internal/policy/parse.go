@@ -209,6 +209,7 @@ func (r *reader) start(n, name *yamltext.Node) {
 	r.policy.Resources = append(r.policy.Resources, res)
 }
 
+// elements returns the elements of a list, or the values of a mapping.
 func elements(n *yamltext.Node) []*yamltext.Node {
 	all, _ := yamltext.Items(n)
 	for _, value := range yamltext.Members(n) {
@@ -242,6 +243,7 @@ func (r *reader) fields(n *yamltext.Node, what string, expected ...string) *yaml
 	return get(n, expected[0])
 }
 
+// found describes a value for a message.
 func found(n *yamltext.Node) string {
 	return []string{"nothing", fmt.Sprintf("the text %.40q", n.Value), n.Value, "fields", "a list"}[nodeKind(n)]
 }

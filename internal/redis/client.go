@@ -207,6 +207,7 @@ func (c *conn) describe(other *conn) string {
 // c's own must hold Server.mu.
 func (c *conn) userName() string { return cmp.Or(c.who.User, defaultUser) }
 
+// address returns an address as CLIENT LIST shows it.
 func address(a net.Addr) string {
 	if a == nil {
 		return ""

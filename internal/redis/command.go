@@ -8,6 +8,7 @@ import (
 
 // This file implements COMMAND and its subcommands, which describe the commands in the table.
 
+// describe returns the description of a command for the reply to COMMAND INFO.
 func (cmd *command) describe() []any {
 	flags, subs := set{}, []any{}
 	for _, f := range shownFlags {

@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/socket"
 )
 
+// editCommands returns the commands that edit a value, and GETBIT.
 func editCommands() []*command {
 	const write = writes | denyOOM | usesStore | needsLocal
 	return []*command{

@@ -27,6 +27,7 @@ func patternArgs(patterns ...[]byte) error {
 	return nil
 }
 
+// parsePattern parses a pattern that patternArgs has accepted.
 func parsePattern(text []byte) *pattern {
 	p := &pattern{Pattern: glob.Pattern{Bytes: true}, text: string(text)}
 	for i := 0; i < len(text); i++ {

@@ -25,6 +25,7 @@ func keysCommands() []*command {
 	}
 }
 
+// delete deletes a key and sends the event "del".
 func (c *conn) delete(key []byte) error {
 	op, err := c.do(Op{Verb: Del, Key: key})
 	c.sendDel(&op)
@@ -96,6 +97,7 @@ func runType(c *conn, args [][]byte) error {
 	return err
 }
 
+// runRename implements RENAME and RENAMENX.
 func runRename(c *conn, args [][]byte) error {
 	from, to, nx := args[1], args[2], equalFold(args[0], "renamenx")
 	renamed, notRenamed := any(replyOK), any(replyOK)

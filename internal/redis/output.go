@@ -61,6 +61,7 @@ func (q *sequence) copy(part []byte) {
 	q.last = append(q.last, part...)
 }
 
+// share adds a part without copying it.
 func (q *sequence) share(part []byte) {
 	if len(q.last) > 0 {
 		last := q.last

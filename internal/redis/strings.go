@@ -360,6 +360,7 @@ func runSetNX(c *conn, args [][]byte) error {
 	return err
 }
 
+// runSetEX implements SETEX and PSETEX.
 func runSetEX(c *conn, args [][]byte) error {
 	name := lowerWord(args[0])
 	_, err := c.set(name, args[1], args[3], setOptions{time: args[2], unit: timeUnit{seconds: name == "setex"}})

@@ -85,6 +85,7 @@ func (x *index) key(r ref) []byte {
 	return Entry{record: x.arena.bytes(r)}.Key()
 }
 
+// find returns the ref of a key's record, or 0.
 func (x *index) find(key []byte) ref {
 	if x.holds(x.last, key) {
 		return x.last
@@ -203,6 +204,7 @@ func (x *index) from(key []byte, yield func(Entry) bool) {
 	x.wanted = nil
 }
 
+// next returns the ref of the record that expires next, or 0.
 func (x *index) next() ref {
 	if x.expiries.Len() == 0 {
 		return 0

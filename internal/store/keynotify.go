@@ -52,6 +52,7 @@ const word = bits.UintSize / 8 // size of a pointer in bytes
 // watcherCost returns the estimated memory of a watcher without registrations, in bytes.
 func watcherCost(clientID string) int { return 39*word + len(clientID) }
 
+// registrationCost returns the estimated memory of a registration, in bytes.
 func registrationCost(key string) int { return 17*word + len(key) }
 
 // watch registers a client for a key. It returns false if Options.Reserve refuses the memory.

@@ -42,6 +42,7 @@ func (a *App) Wrote() {
 	}
 }
 
+// say prints or holds a message.
 func (a *App) say(r format.Result) {
 	m := a.mistakes
 	f, isFault := r.(format.Fault)

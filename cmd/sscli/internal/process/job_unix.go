@@ -127,6 +127,7 @@ func wait4(pid int, status *syscall.WaitStatus) (int, error) {
 	}
 }
 
+// exitStatus returns the exit status that a shell would report.
 func exitStatus(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -79,6 +79,7 @@ func (i instant) left() time.Duration {
 
 func (i instant) passed() bool { return i.left() <= 0 }
 
+// earlier returns the earlier of two instants, separately for each clock.
 func (i instant) earlier(j instant) instant {
 	return instant{min(i.Boot, j.Boot), min(i.Wall, j.Wall)}
 }

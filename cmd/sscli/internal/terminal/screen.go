@@ -72,6 +72,7 @@ func (s *Screen) Enter() error {
 	return err
 }
 
+// leave undoes Enter.
 func (s *Screen) leave() error {
 	_, err := io.WriteString(s.out, resetStyle+leaveScreen)
 	return errors.Join(err, s.Restore())

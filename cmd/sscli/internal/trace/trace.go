@@ -117,6 +117,7 @@ func Line(e mqtt.Event, since time.Duration) string {
 	return b.String()
 }
 
+// jsonLine is like Line, as JSON.
 func jsonLine(e mqtt.Event, since time.Duration) string {
 	p := format.Packet{
 		Elapsed: since, Sent: e.Sent, Type: e.Type, ID: int(e.ID), Size: e.Size, Duplicate: e.Duplicate, Detail: e.Detail,

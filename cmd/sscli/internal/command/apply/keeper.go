@@ -65,6 +65,7 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
+// closeWatch closes w unless it is nil.
 func closeWatch(w *client.Watch) {
 	if w != nil {
 		_ = w.Close() // after an error, the registrations end with the connection

@@ -88,6 +88,7 @@ const (
 
 func (s *spec) needs(n need) bool { return s.required&n != 0 }
 
+// needing returns the first condition of the check that has a need, or "".
 func (s *spec) needing(n need) string {
 	for _, c := range conditions() {
 		if s.conditions[c.name] && c.needs&n != 0 {

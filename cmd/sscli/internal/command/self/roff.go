@@ -8,6 +8,7 @@ import (
 // A roff is a page, written with the macros of man(7).
 type roff struct{ strings.Builder }
 
+// macro adds a macro and its arguments, which it escapes.
 func (r *roff) macro(name string, args ...string) {
 	r.WriteString("." + name)
 	for _, arg := range args {
