@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
@@ -92,7 +93,7 @@ func TestFlights(t *testing.T) {
 				if _, err := single(t.Context(), o, test.command); (err != nil) != test.refused {
 					t.Fatal(err)
 				}
-				await(t, store, func(s emulator.State) bool { return s.Connections == 0 })
+				await.State(t, store, func(s emulator.State) bool { return s.Connections == 0 })
 				var got []string
 				for _, flight := range line.sent() {
 					var writes []string
@@ -289,7 +290,7 @@ func TestOnceErrors(t *testing.T) {
 			var texts []string
 			for _, o := range []client.Options{{NoPipelining: true}, {}, {}, {}} {
 				o.Address, o.ClientID = store.Addr().String(), "c"
-				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the previous connection is closed
+				await.State(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the previous connection is closed
 				_, err := single(t.Context(), o, client.Get(key))
 				text := fmt.Sprint(err)
 				if test.action.Cut {

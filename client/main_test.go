@@ -242,12 +242,3 @@ func once(a emulator.Action) func(emulator.Request) emulator.Action {
 		return now
 	}
 }
-
-func await(t testing.TB, store *emulator.Server, reached func(emulator.State) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := store.Await(ctx, reached); err != nil {
-		t.Fatalf("the state that was waited for does not come: %v; it is %+v", err, store.State())
-	}
-}

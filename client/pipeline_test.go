@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // TestPipelineWindow: there are never more requests in flight than the window allows.
@@ -49,7 +50,7 @@ func TestPipelineWindow(t *testing.T) {
 		})
 		want := max(window, 1)
 		for range n / want {
-			await(t, store, func(s emulator.State) bool { return s.Delayed == want })
+			await.State(t, store, func(s emulator.State) bool { return s.Delayed == want })
 			store.FastForward(time.Hour)
 		}
 		wg.Wait()
@@ -94,7 +95,7 @@ func TestPipelineOrder(t *testing.T) {
 	store.FastForward(time.Hour)
 	must(slow.Wait(context.Background()))(t)
 	f := <-second
-	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	store.FastForward(time.Hour)
 	r := must(f.Wait(context.Background()))(t).(client.GetResult)
 	if string(r.Value) != "1" {
@@ -176,7 +177,7 @@ func TestPipelineContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	store.FastForward(time.Hour)
 	must(first.Wait(context.Background()))(t)
 	must(must(p.Send(t.Context(), client.Get("b")))(t).Wait(context.Background()))(t)
@@ -420,7 +421,7 @@ func TestPipelineQueue(t *testing.T) {
 	a := must(queue(t.Context(), "a"))(t)
 	must(queue(t.Context(), "b"))(t)
 	p.Flush()
-	await(t, store, func(s emulator.State) bool { return s.Delayed == 2 })
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == 2 })
 	if f := p.Busy("a"); f != a || a.Over() {
 		t.Errorf("a is answered by %p, want %p; over: %v", f, a, a.Over())
 	}
@@ -431,7 +432,7 @@ func TestPipelineQueue(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	go func() {
-		await(t, store, func(s emulator.State) bool { return s.Delayed == 3 })
+		await.State(t, store, func(s emulator.State) bool { return s.Delayed == 3 })
 		cancel(enough)
 	}()
 	if _, err := queue(ended, "d"); err != enough || waits == 0 {

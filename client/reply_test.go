@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // TestLateReply: a reply that comes after its request has timed out is acknowledged and dropped.
@@ -27,14 +28,14 @@ func TestLateReply(t *testing.T) {
 		_, err := s.Set(ctx, "k", []byte("v"))
 		result <- err
 	}()
-	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	cancel()
 	err := <-result
 	if as[*client.LostReplyError](t, err); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	store.FastForward(time.Hour)
-	await(t, store, func(s emulator.State) bool { return s.Replies == 1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Replies == 1 })
 	r := must(s.Get(t.Context(), "k"))(t)
 	if !r.Found || string(r.Value) != "v" {
 		t.Errorf("got %q, %t", r.Value, r.Found)
@@ -79,7 +80,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 			}
 		})
 	}
-	await(t, store, func(s emulator.State) bool { return s.Delayed == n })
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == n })
 	store.FastForward(n * time.Minute)
 	wg.Wait()
 }
@@ -140,7 +141,7 @@ func TestForeignReply(t *testing.T) {
 			_, err := s.Get(ctx, "k")
 			result <- err
 		}()
-		await(t, store, func(s emulator.State) bool { return s.Replies > before })
+		await.State(t, store, func(s emulator.State) bool { return s.Replies > before })
 		must(s.Get(t.Context(), "l"))(t) // its reply comes after the foreign one
 		cancel()
 		if err := <-result; err != context.Canceled {

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -319,7 +320,7 @@ func TestClose(t *testing.T) {
 	}
 	p := s.Pipeline(10)
 	f := must(p.Send(t.Context(), client.Set("l", "")))(t)
-	await(t, store, func(s emulator.State) bool { return s.Requests == before+len(all)+1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Requests == before+len(all)+1 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -352,7 +353,7 @@ func TestClose(t *testing.T) {
 // neither do the callers that wait for that connection.
 func TestCloseWhileConnecting(t *testing.T) {
 	t.Parallel()
-	store := must(emulator.New(emulator.Options{}))(t)
+	store := must(emulator.New(emulator.Options{Listen: freeport.Address(t)}))(t)
 	s := dial(t, store, client.Options{Timeout: time.Hour})
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

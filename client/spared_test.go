@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // TestNotificationsRefused: a client that may not subscribe to notifications can still read and write.
@@ -207,7 +208,7 @@ func TestCloseWhileUndoing(t *testing.T) {
 			_, err := s.Lock(ctx, "lock", client.LockOptions{TTL: time.Minute})
 			locked <- err
 		}()
-		await(t, store, func(s emulator.State) bool { return s.Requests >= 3 })
+		await.State(t, store, func(s emulator.State) bool { return s.Requests >= 3 })
 		cancel()
 		<-undone
 		begun := time.Now()

@@ -255,6 +255,37 @@ func TestAuditOnASilentConnection(t *testing.T) {
 	})
 }
 
+// TestStoreSilentAfterABreak: if the store does not answer on a new connection that works, the watch closes the
+// connection and comes back over another one.
+func TestStoreSilentAfterABreak(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{wire.VerbKeyNotify, wire.VerbGet} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				put(t, store.Server, "k", "1")
+				w := startWatch(t, s, WatchOptions{}, "k")
+				wantEvents(t, w, `initial k "1"`)
+				var connected atomic.Int32
+				store.RefuseConnect(func(string, string) byte {
+					connected.Add(1)
+					return 0
+				})
+				store.Intercept(func(r emulator.Request) emulator.Action {
+					return emulator.Action{Drop: r.Verb() == verb && connected.Load() == 1}
+				})
+				store.DropAll()
+				wantEvents(t, w, "down", `resync k "1" proven`, "up")
+				if n := connected.Load(); n != 2 {
+					t.Errorf("connected %d times, want twice", n)
+				}
+				put(t, store.Server, "k", "2")
+				wantEvents(t, w, `set k "2"`)
+			})
+		})
+	}
+}
+
 // TestAuditInAnOutage: in an outage there are no audits, and each missed one is reported.
 func TestAuditInAnOutage(t *testing.T) {
 	t.Parallel()

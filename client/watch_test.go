@@ -17,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -203,7 +204,7 @@ func writesDuringTheFirstRead(t *testing.T, store *virtualStore) {
 		}
 		watching <- w
 	}()
-	await(t, server, func(st emulator.State) bool { return st.Delayed == 1 })
+	await.State(t, server, func(st emulator.State) bool { return st.Delayed == 1 })
 	server.FastForward(1500 * time.Millisecond) // processed, but without a reply
 	write(t, server, "DEL", "k")
 	write(t, server, "SET", "k", "3")
@@ -212,15 +213,6 @@ func writesDuringTheFirstRead(t *testing.T, store *virtualStore) {
 	w := <-watching
 	write(t, server, "SET", "k", "4")
 	wantEvents(t, w, `initial k "2"`, `delete k`, `set k "3"`, `delete k`, `set k "4"`)
-}
-
-func await(t *testing.T, server *emulator.Server, reached func(emulator.State) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := server.Await(ctx, reached); err != nil {
-		t.Fatalf("waiting for the emulator: %v; it is at %+v", err, server.State())
-	}
 }
 
 func TestWatchUnusualNotificationsAreEventsToo(t *testing.T) {
@@ -395,7 +387,7 @@ func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 		if n := stopped.Load(); n != 2 {
 			t.Errorf("%d STOP for two keys", n)
 		}
-		await(t, server, func(st emulator.State) bool { return st.Registrations == 0 })
+		await.State(t, server, func(st emulator.State) bool { return st.Registrations == 0 })
 		if _, err := two.Next(t.Context()); !errors.Is(err, mqtt.ErrClosed) {
 			t.Errorf("next of a closed watch: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func TestWatchReadsNoFasterThanItsConsumer(t *testing.T) {
 	keys := fill(t, store, 3*maxReplies)
 	s := watchSession(t, Options{Address: store.Addr().String()})
 	w := startWatch(t, s, WatchOptions{}, keys...)
-	await(t, store, func(st emulator.State) bool { return st.Registrations == maxReplies })
+	await.State(t, store, func(st emulator.State) bool { return st.Registrations == maxReplies })
 	// Another watch does not wait for it.
 	wantEvents(t, startWatch(t, s, WatchOptions{}, "other"), "initial other")
 	if n := store.State().Registrations; n != maxReplies+1 {

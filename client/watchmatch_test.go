@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -187,11 +188,33 @@ func TestMatchForgets(t *testing.T) {
 		}
 	}
 	wantEvents(t, w, "delete job/1", "delete job/named")
-	await(t, store, func(st emulator.State) bool { return st.Registrations == 2 })
+	await.State(t, store, func(st emulator.State) bool { return st.Registrations == 2 })
 	put(t, store, "job/1", "b")
 	wantEvents(t, w, `found job/1 "b" unknown`)
 	put(t, store, "job/named", "b")
 	wantEvents(t, w, `set job/named "b"`)
+}
+
+// TestMatchInTime: a new key is found within 5 s, and a key that is gone is let go of by the first search 10 s later.
+func TestMatchInTime(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Match: "k*"})
+		time.Sleep(time.Millisecond)
+		began := time.Now()
+		put(t, store.Server, "k", "1")
+		wantEvents(t, w, `found k "1" unknown`)
+		if took := time.Since(began); took < 4900*time.Millisecond || took > 5*time.Second {
+			t.Errorf("found after %v", took)
+		}
+		store.Delete("k")
+		gone := time.Now()
+		wantEvents(t, w, "delete k")
+		await.State(t, store.Server, func(st emulator.State) bool { return st.Registrations == 0 })
+		if took := time.Since(gone); took < 10*time.Second || took > 15*time.Second+time.Millisecond {
+			t.Errorf("let go of after %v", took)
+		}
+	})
 }
 
 // TestManyGone: a watch does not keep many keys that are gone until they have been missing for forgetAfter.
@@ -223,7 +246,7 @@ func TestManyGone(t *testing.T) {
 	store.Delete("job/one more")
 	drain(1, EventDelete)
 	// The search that lets go of them may have begun before the last one was deleted.
-	await(t, store, func(st emulator.State) bool { return st.Registrations <= 1 })
+	await.State(t, store, func(st emulator.State) bool { return st.Registrations <= 1 })
 }
 
 // TestMatchBreak: after a break, a watch does not report the pattern's keys that were missing before and

@@ -13,6 +13,7 @@ import (
 
 	ours "github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // TestEntries sets keys with a life and a fence, and deletes them.
@@ -101,9 +102,7 @@ func TestRestartForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Delayed == 1 }); err != nil {
-			t.Fatal(err)
-		}
+		await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 		if err := store.Restart(false); err != nil {
 			t.Fatal(err)
 		}

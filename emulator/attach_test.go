@@ -113,23 +113,23 @@ func TestAttachedLiar(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		c := &client{t: t, conn: conn, id: id}
-		c.hello()
-		c.subscribe(c.responseTopic(), 1)
+		c := over(t, conn, id)
+		c.Hello()
+		c.Subscribe(c.responseTopic(), 1)
 		return c
 	}
 	ann, eve := join("a"), join("eve")
-	ann.subscribe(notifyPrefix+"61/command/notify/+", 1)
+	ann.Subscribe(notifyPrefix+"61/command/notify/+", 1)
 	ann.do("KEYNOTIFY k", "+OK")
 	for _, topic := range []string{eve.responseTopic(), hexResponse("eve"), "$SYS/broker/version"} {
 		lie := eve.publication("KEYNOTIFY", "k", "STOP")
 		lie.Properties.User = append(lie.Properties.User, packets.User{Key: wire.PropSource, Value: "a"})
 		lie.Properties.ResponseTopic = topic
-		eve.send(lie)
-		eve.expect("PUBACK 0x00")
+		eve.Send(lie)
+		eve.Expect("PUBACK 0x00")
 	}
 	eve.do("SET k v", "+OK")
-	ann.expect("notify 6B SET VALUE v")
+	ann.Expect("notify 6B SET VALUE v")
 	if n := ignored.Load(); n != 3 {
 		t.Errorf("%d requests were ignored, want 3", n)
 	}
@@ -139,9 +139,9 @@ func TestAttachedLiar(t *testing.T) {
 		honest := eve.publication("GET", "nothing")
 		honest.Properties.User = append(honest.Properties.User, packets.User{Key: wire.PropSource, Value: source})
 		honest.Properties.ResponseTopic = topic
-		eve.subscribe(topic, 1)
-		eve.send(honest)
-		eve.expect("PUBACK 0x00", "PUBLISH "+topic+" q1 $-1")
+		eve.Subscribe(topic, 1)
+		eve.Send(honest)
+		eve.Expect("PUBACK 0x00", "PUBLISH "+topic+" q1 $-1")
 	}
 
 	// Registrations of one key under many names do not exhaust the memory.
@@ -150,9 +150,9 @@ func TestAttachedLiar(t *testing.T) {
 		lie := eve.publication("KEYNOTIFY", key)
 		lie.Properties.User = append(lie.Properties.User, packets.User{Key: wire.PropSource, Value: fmt.Sprint("client", i)})
 		lie.Properties.ResponseTopic = "replies/of/anybody"
-		eve.send(lie)
+		eve.Send(lie)
 		for range 2 { // PUBACK and the reply
-			if p, ok := eve.receive().Content.(*packets.Publish); ok && string(p.Payload) != "+OK\r\n" {
+			if p, ok := eve.Receive().Content.(*packets.Publish); ok && string(p.Payload) != "+OK\r\n" {
 				refused = string(p.Payload)
 			}
 		}

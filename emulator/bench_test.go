@@ -24,8 +24,8 @@ func BenchmarkPipeline(b *testing.B) {
 func pipeline(b *testing.B, depth int, words []string) {
 	s := emulator.Start(b)
 	c := dial(b, s, "c")
-	c.hello()
-	c.subscribe(c.responseTopic(), 0)
+	c.Hello()
+	c.Subscribe(c.responseTopic(), 0)
 	if _, err := s.Set("k", "v"); err != nil {
 		b.Fatal(err)
 	}
@@ -34,12 +34,12 @@ func pipeline(b *testing.B, depth int, words []string) {
 		b.Fatal(err)
 	}
 	many := bytes.Repeat(one.Bytes(), depth)
-	in := bufio.NewReaderSize(c.conn, 1<<16)
+	in := bufio.NewReaderSize(c.Conn, 1<<16)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for sent, got := 0, 0; got < b.N; {
 		if n := min(b.N-sent, depth-(sent-got)); n > 0 {
-			if _, err := c.conn.Write(many[:n*one.Len()]); err != nil {
+			if _, err := c.Conn.Write(many[:n*one.Len()]); err != nil {
 				b.Fatal(err)
 			}
 			sent += n

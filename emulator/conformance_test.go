@@ -20,6 +20,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -273,7 +274,7 @@ func numbers(n int) []string {
 func tryKeptMessages(t *testing.T, s *emulator.Server, f foreign) {
 	l := f.listen(t, "sleeper", "kept/#", 2, true, "")
 	l.leave()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 0 })
 	for qos := range byte(2) {
 		f.publish(t, "kept/a", 1+qos, false, numbers(100)...)
 	}
@@ -293,7 +294,7 @@ func tryWills(t *testing.T, s *emulator.Server, f foreign) {
 	watch := f.listen(t, "watch", "will/+", 1, false, "")
 	polite := f.listen(t, "polite", "x", 0, false, "will/polite")
 	polite.leave()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 1 })
 	f.publish(t, "will/none", 1, false, "nothing before this")
 	f.listen(t, "doomed", "x", 0, false, "will/doomed").kill()
 	all := []string{"nothing before this", "gone"}
@@ -423,7 +424,7 @@ func TestAutopaho(t *testing.T) {
 		return 0
 	})
 	s.DropAll()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 0 })
 	pahoClient{s}.publish(t, "t", 2, false, numbers(200)...)
 	s.RefuseConnect(nil)
 	if !<-subscribed {

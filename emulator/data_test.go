@@ -17,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/disk"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -336,25 +337,25 @@ func TestDataHoldsAnswers(t *testing.T) {
 	disk.hold()
 	before := disk.count()
 	writer.ask("SET k 1")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	reader.ask("GET k")
-	reader.expect("PUBACK 0x00")
+	reader.Expect("PUBACK 0x00")
 	writer.ask("SET k 2")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	writer.ask("SET k 3 PX 3600000")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	writer.ask("DEL k")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	reader.ask("GET k")
-	reader.expect("PUBACK 0x00")
-	await(t, s, func(st emulator.State) bool { return st.Requests == 8 })
+	reader.Expect("PUBACK 0x00")
+	await.State(t, s, func(st emulator.State) bool { return st.Requests == 8 })
 	if st := s.State(); st.Replies != 2 || st.Notifications != 0 {
 		t.Errorf("before the commit: %+v", st)
 	}
 	disk.release()
-	writer.expect("reply +OK", "reply +OK", "reply +OK", "reply :1")
-	reader.expect("reply $1\r\n1", "reply $-1")
-	watcher.expect("notify 6B SET VALUE 1", "notify 6B SET VALUE 2", "notify 6B SET VALUE 3", "notify 6B DELETE")
+	writer.Expect("reply +OK", "reply +OK", "reply +OK", "reply :1")
+	reader.Expect("reply $1\r\n1", "reply $-1")
+	watcher.Expect("notify 6B SET VALUE 1", "notify 6B SET VALUE 2", "notify 6B SET VALUE 3", "notify 6B DELETE")
 	if n := disk.count() - before; n > 2 {
 		t.Errorf("%d commits, want two: what came during the first shares the second", n)
 	}
@@ -412,7 +413,7 @@ func TestDataBounded(t *testing.T) {
 			}})
 			server.Store(s)
 			send(t, s)
-			await(t, s, func(emulator.State) bool { return processed.Load() == sets })
+			await.State(t, s, func(emulator.State) bool { return processed.Load() == sets })
 			closeData(t, s)
 			if worst > most {
 				t.Errorf("%d values of %d bytes waited, want at most %d", worst, size, most)
@@ -432,12 +433,12 @@ func TestDataDiskError(t *testing.T) {
 	broken.hold()
 	broken.err = errors.New("input/output error")
 	writer.ask("SET k 2")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	writer.ask("GET k")
-	writer.expect("PUBACK 0x00")
+	writer.Expect("PUBACK 0x00")
 	broken.release()
-	writer.expect("DISCONNECT 0x8b")
-	writer.ended()
+	writer.Expect("DISCONNECT 0x8b")
+	writer.Ended()
 	<-s.Done()
 	if _, ok := errors.AsType[*emulator.DataError](s.Err()); !ok || !errors.Is(s.Err(), broken.err) {
 		t.Errorf("Err: %v", s.Err())
@@ -464,9 +465,9 @@ func TestDataFastForward(t *testing.T) {
 	c := connect(t, s, "c")
 	c.do("KEYNOTIFY k", "+OK")
 	c.ask("SET k v PX 1000")
-	c.expect("PUBACK 0x00", "notify 6B SET VALUE v", "reply +OK")
+	c.Expect("PUBACK 0x00", "notify 6B SET VALUE v", "reply +OK")
 	s.FastForward(time.Second)
-	c.expect("notify 6B DELETE")
+	c.Expect("notify 6B DELETE")
 	if keys := s.Keys(); len(keys) > 0 {
 		t.Errorf("keys: %q", keys)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -72,14 +73,14 @@ func TestFaults(t *testing.T) {
 				t.Fatal("it happened to a request that does not fit")
 			}
 			c.ask("SET k 1")
-			c.expect(tt.want...)
+			c.Expect(tt.want...)
 			if tt.ended {
-				c.ended()
+				c.Ended()
 			}
 			if tt.late != nil {
-				await(t, s, func(st emulator.State) bool { return st.Delayed == 1 })
+				await.State(t, s, func(st emulator.State) bool { return st.Delayed == 1 })
 				s.FastForward(hour)
-				c.expect(tt.late...)
+				c.Expect(tt.late...)
 			}
 			want := "$1\r\n0"
 			if tt.stored {
@@ -106,12 +107,12 @@ func TestFaultStall(t *testing.T) {
 	c.ask("SET k 2")
 	other.do("GET k", "$1\r\n1")
 	s.FastForward(time.Hour)
-	c.expect("PUBACK 0x00", "reply +OK")
+	c.Expect("PUBACK 0x00", "reply +OK")
 	addFault(t, s, emulator.Fault{Count: 1, Client: "c", Stall: "1h"})
 	c.do("SET k 3", "+OK")
 	s.DropAll() // also while the broker does not read
-	c.ended()
-	await(t, s, func(st emulator.State) bool { return st.Connections == 0 })
+	c.Ended()
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 0 })
 }
 
 // TestFaultNotification: notifications are lost, late, repeated and out of order, and the counts say how often.
@@ -146,7 +147,7 @@ func TestFaultNotification(t *testing.T) {
 		set("k", "6")
 		set("k", "7")
 		s.FastForward(time.Hour)
-		c.expect("notify 6A SET VALUE 0", "notify 6B SET VALUE 2", "notify 6B SET VALUE 3", "notify 6B SET VALUE 3",
+		c.Expect("notify 6A SET VALUE 0", "notify 6B SET VALUE 2", "notify 6B SET VALUE 3", "notify 6B SET VALUE 3",
 			"notify 6A SET VALUE 5", "notify 6B SET VALUE 4", "notify 6B SET VALUE 7", "notify 6B SET VALUE 6")
 		if got := fmt.Sprint(fired(s)); got != "[1 1 1 1]" {
 			t.Error(got)
@@ -159,11 +160,11 @@ func TestFaultConnack(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	addFault(t, s, emulator.Fault{Client: "c", Count: 2, Connack: "0x97"})
-	if code := dial(t, s, "other").hello().ReasonCode; code != 0 {
+	if code := dial(t, s, "other").Hello().ReasonCode; code != 0 {
 		t.Errorf("another client: 0x%02x", code)
 	}
 	for _, want := range []byte{0x97, 0x97, 0} {
-		if code := dial(t, s, "c").hello().ReasonCode; code != want {
+		if code := dial(t, s, "c").Hello().ReasonCode; code != want {
 			t.Errorf("CONNACK 0x%02x, want 0x%02x", code, want)
 		}
 	}
@@ -304,17 +305,17 @@ func TestReset(t *testing.T) {
 			p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS = true, "will", []byte("w"), 1
 			p.WillProperties = &packets.Properties{WillDelayInterval: pointer(uint32(5400))}
 		})
-		away.subscribe("t", 1)
-		away.conn.Close()
-		await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
-		c.subscribe("will", 1)
+		away.Subscribe("t", 1)
+		away.Conn.Close()
+		await.State(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+		c.Subscribe("will", 1)
 		c.do("KEYNOTIFY k", "+OK")
-		c.send(&packets.Publish{Topic: "t", QoS: 1, Retain: true, PacketID: c.packetID(), Payload: []byte("x"), Properties: &packets.Properties{}})
-		c.expect("PUBACK 0x00")
+		c.Send(&packets.Publish{Topic: "t", QoS: 1, Retain: true, PacketID: c.PacketID(), Payload: []byte("x"), Properties: &packets.Properties{}})
+		c.Expect("PUBACK 0x00")
 		s.FastForward(time.Hour - time.Minute)
 		c.do("SET seed x", "+OK")
 		c.ask("SET k 1")
-		c.expect("PUBACK 0x00", "notify 6B SET VALUE 1", "reply +OK")
+		c.Expect("PUBACK 0x00", "notify 6B SET VALUE 1", "reply +OK")
 		redis.Do(t, "CONFIG", "SET", "notify-keyspace-events", "KEA")
 		addFault(t, s, emulator.Fault{Key: "delayed", Count: 1, Delay: "10h"})
 		addFault(t, s, emulator.Fault{Key: "stalled", Count: 1, Stall: "10h"})
@@ -328,14 +329,14 @@ func TestReset(t *testing.T) {
 		addFault(t, s, emulator.Fault{Key: "k", DelayReply: "1h"})
 		other := connect(t, s, "other")
 		other.ask("GET k")
-		other.expect("PUBACK 0x00")
-		await(t, s, func(st emulator.State) bool { return st.Delayed == 1 })
+		other.Expect("PUBACK 0x00")
+		await.State(t, s, func(st emulator.State) bool { return st.Delayed == 1 })
 		kept := s.Kept()
 
 		if err := s.Reset(false); err != nil {
 			t.Fatal(err)
 		}
-		c.expect("notify 6B DELETE")
+		c.Expect("notify 6B DELETE")
 		slow.Expect(t, "$1\r\nx\r\n", "ECHO", "x") // the delayed SET is lost
 		if keys, ahead := strings.Join(s.Keys(), " "), time.Until(s.Now()); keys != "seed" || ahead > time.Second || len(s.Faults()) > 0 {
 			t.Errorf("keys %s, clock %v ahead, %v", keys, ahead, s.Faults())
@@ -348,22 +349,22 @@ func TestReset(t *testing.T) {
 		}
 		redis.Expect(t, "*2\r\n$22\r\nnotify-keyspace-events\r\n$0\r\n\r\n", "CONFIG", "GET", "notify-keyspace-events")
 		again := dial(t, s, "away")
-		if ack := again.hello(remember); ack.SessionPresent {
+		if ack := again.Hello(remember); ack.SessionPresent {
 			t.Error("the session of a client that was away is left")
 		}
-		again.subscribe("t", 1)
+		again.Subscribe("t", 1)
 		c.ask("SET k 2")
-		c.expect("PUBACK 0x00", "notify 6B SET VALUE 2", "reply +OK")
+		c.Expect("PUBACK 0x00", "notify 6B SET VALUE 2", "reply +OK")
 		s.FastForward(2 * time.Hour) // neither the will nor the delayed reply is left
 		c.do("GET k", "$1\r\n2")
-		again.send(&packets.Pingreq{})
-		again.expect("*packets.Pingresp")
+		again.Send(&packets.Pingreq{})
+		again.Expect("PINGRESP")
 
 		if err := s.Reset(true); err != nil {
 			t.Fatal(err)
 		}
-		c.expect()
-		c.ended()
+		c.Expect()
+		c.Ended()
 		redis.Closed(t)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -394,7 +395,7 @@ func TestAgeKeys(t *testing.T) {
 	set := func(words, key string) {
 		t.Helper()
 		c.ask(words)
-		c.expect("PUBACK 0x00", "notify "+key+" SET VALUE v", "reply +OK")
+		c.Expect("PUBACK 0x00", "notify "+key+" SET VALUE v", "reply +OK")
 	}
 	set("SET a v PX 60000", "61")
 	set("SET b v PX 30000", "62")
@@ -406,7 +407,7 @@ func TestAgeKeys(t *testing.T) {
 	if n := s.AgeKeys(40*time.Second, nil); n != 2 {
 		t.Errorf("%d keys expired, want 2", n)
 	}
-	c.expect("notify 62 DELETE", "notify 61 DELETE")
+	c.Expect("notify 62 DELETE", "notify 61 DELETE")
 	if n := s.AgeKeys(50*time.Minute, nil); n != 0 {
 		t.Errorf("%d keys expired too early", n)
 	}
@@ -414,7 +415,7 @@ func TestAgeKeys(t *testing.T) {
 		t.Errorf("TTL %q", ttl)
 	}
 	c.ask("SET a v")
-	c.expect("PUBACK 0x00", "notify 61 SET VALUE v", "reply +OK")
+	c.Expect("PUBACK 0x00", "notify 61 SET VALUE v", "reply +OK")
 	if e, _ := s.Get("a"); time.UnixMilli(e.Version.Wall).After(time.Now()) {
 		t.Errorf("the version is ahead: %v", e.Version)
 	}

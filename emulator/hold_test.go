@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -218,10 +219,10 @@ func TestShortFirst(t *testing.T) {
 		ann.ask("GET short")
 		wait(test.waiting + 1)
 		release <- struct{}{}
-		ann.expect("PUBACK 0x00", "reply $-1")
-		blocker.expect("PUBACK 0x00", "reply $-1")
+		ann.Expect("PUBACK 0x00", "reply $-1")
+		blocker.Expect("PUBACK 0x00", "reply $-1")
 		total := crowd*test.requests + 1
-		await(t, s, func(emulator.State) bool {
+		await.State(t, s, func(emulator.State) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(order) == total

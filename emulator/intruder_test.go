@@ -17,6 +17,7 @@ import (
 
 	ours "github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/testkit/testcert"
 )
@@ -47,15 +48,15 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		c := &client{t: t, conn: conn, id: id}
-		return c, c.hello(change...).ReasonCode
+		c := over(t, conn, id)
+		return c, c.Hello(change...).ReasonCode
 	}
 	for _, change := range []func(*packets.Connect){func(*packets.Connect) {}, as("client"), as("admin")} {
 		c, code := connect("client", "a", change)
 		if code != 0 {
 			t.Fatalf("CONNACK %#x", code)
 		}
-		c.subscribe(c.responseTopic(), 1)
+		c.Subscribe(c.responseTopic(), 1)
 		c.do("SET k v", "-ERR not authorized")
 		c.do("GET public", "$-1")
 	}
@@ -65,7 +66,7 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 		t.Fatalf("CONNACK %#x", code)
 	}
 	c.ask("GET public")
-	c.expect("PUBACK 0x87")
+	c.Expect("PUBACK 0x87")
 }
 
 // TestRedisLoginAsAnother: AUTH on the Redis port cannot change to another user's name either.
@@ -149,13 +150,13 @@ func TestTokenOfAnotherUser(t *testing.T) {
 		return text
 	}
 	c := connect(t, s, "c", withToken(token("ann")))
-	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token("bob"))}})
-	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+	c.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token("bob"))}})
+	if auth, ok := c.Receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
 		t.Fatalf("got %v, want AUTH 0x00", auth)
 	}
 	c.do("GET a", "-ERR not authorized")
 	c.do("GET b", "$-1")
-	if ack := dial(t, s, "c").hello(withToken(token("ann"))); ack.ReasonCode != 0x85 {
+	if ack := dial(t, s, "c").Hello(withToken(token("ann"))); ack.ReasonCode != 0x85 {
 		t.Errorf("ann takes over from bob: CONNACK %#x", ack.ReasonCode)
 	}
 }
@@ -201,36 +202,36 @@ func TestSessionOfAnotherUser(t *testing.T) {
 		p.WillProperties = &packets.Properties{}
 	}
 	heir := connect(t, s, "heir", as("heir"))
-	heir.subscribe("wills", 1)
+	heir.Subscribe("wills", 1)
 	ann := connect(t, s, "a", as("ann"), keep)
-	ann.subscribe("news", 1)
+	ann.Subscribe("news", 1)
 	intrude := func(user string) {
 		t.Helper()
 		for _, clean := range []bool{true, false} {
 			c := dial(t, s, "a")
-			if ack := c.hello(as(user), keep, func(p *packets.Connect) { p.CleanStart = clean }); ack.ReasonCode != 0x85 || ack.SessionPresent {
+			if ack := c.Hello(as(user), keep, func(p *packets.Connect) { p.CleanStart = clean }); ack.ReasonCode != 0x85 || ack.SessionPresent {
 				t.Errorf("%q: CONNACK %#x, want 0x85", user, ack.ReasonCode)
 			}
-			c.ended()
+			c.Ended()
 		}
 	}
 	intrude("bob")
 	intrude("")
 	ann.do("GET k", "$-1") // ann is still connected
-	ann.conn.Close()
-	heir.expect("PUBLISH wills q1 ann is gone")
-	heir.send(&packets.Publish{Topic: "news", QoS: 1, PacketID: heir.packetID(), Payload: []byte("for ann"), Properties: &packets.Properties{}})
-	heir.expect("PUBACK 0x00")
+	ann.Conn.Close()
+	heir.Expect("PUBLISH wills q1 ann is gone")
+	heir.Send(&packets.Publish{Topic: "news", QoS: 1, PacketID: heir.PacketID(), Payload: []byte("for ann"), Properties: &packets.Properties{}})
+	heir.Expect("PUBACK 0x00")
 	intrude("bob")
 	again := dial(t, s, "a")
-	if ack := again.hello(as("ann"), keep); ack.ReasonCode != 0 || !ack.SessionPresent {
+	if ack := again.Hello(as("ann"), keep); ack.ReasonCode != 0 || !ack.SessionPresent {
 		t.Fatalf("CONNACK %#x, session present: %t", ack.ReasonCode, ack.SessionPresent)
 	}
-	again.expect("PUBLISH news q1 for ann")
-	again.send(&packets.Disconnect{ReasonCode: 0, Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
-	again.ended()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
-	if ack := dial(t, s, "a").hello(as("bob")); ack.ReasonCode != 0 || ack.SessionPresent {
+	again.Expect("PUBLISH news q1 for ann")
+	again.Send(&packets.Disconnect{ReasonCode: 0, Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
+	again.Ended()
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+	if ack := dial(t, s, "a").Hello(as("bob")); ack.ReasonCode != 0 || ack.SessionPresent {
 		t.Errorf("after the session: CONNACK %#x", ack.ReasonCode)
 	}
 }
@@ -246,13 +247,13 @@ func TestForgedReplies(t *testing.T) {
 		notifyPrefix + "61/command/notify/78", notifyPrefix + "657665/command/notify/78",
 	} {
 		for _, retain := range []bool{false, true} {
-			eve.send(&packets.Publish{Topic: topic, QoS: 1, Retain: retain, PacketID: eve.packetID(), Payload: []byte("+OK"), Properties: &packets.Properties{}})
-			eve.expect("PUBACK 0x87")
+			eve.Send(&packets.Publish{Topic: topic, QoS: 1, Retain: retain, PacketID: eve.PacketID(), Payload: []byte("+OK"), Properties: &packets.Properties{}})
+			eve.Expect("PUBACK 0x87")
 		}
 		will := func(p *packets.Connect) {
 			p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, topic, []byte("+OK"), &packets.Properties{}
 		}
-		if ack := dial(t, s, "w").hello(as("eve"), will); ack.ReasonCode != 0x87 {
+		if ack := dial(t, s, "w").Hello(as("eve"), will); ack.ReasonCode != 0x87 {
 			t.Errorf("a will to %s: CONNACK %#x, want 0x87", topic, ack.ReasonCode)
 		}
 	}
@@ -260,8 +261,8 @@ func TestForgedReplies(t *testing.T) {
 	for _, topic := range []string{ann.responseTopic(), "clients/61/statestore/v1/x", "$SYS/broker/version"} {
 		p := eve.publication("GET", "k")
 		p.Properties.ResponseTopic = topic
-		eve.send(p)
-		eve.expect("PUBACK 0x87")
+		eve.Send(p)
+		eve.Expect("PUBACK 0x87")
 	}
 	ann.do("GET k", "$-1") // ann got nothing before
 }
@@ -284,13 +285,13 @@ func TestTopicsOfSimilarIDs(t *testing.T) {
 		{"6G", "clients/6G/#", "SUBACK 1"},
 	} {
 		c := dial(t, s, test.id)
-		c.hello(as("eve"))
-		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: test.filter, QoS: 1}}})
-		if got := c.describe(c.receive()); got != test.want {
+		c.Hello(as("eve"))
+		c.Send(&packets.Subscribe{PacketID: c.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: test.filter, QoS: 1}}})
+		if got := c.Describe(c.Receive()); got != test.want {
 			t.Errorf("%s subscribes to %s: %s, want %s", test.id, test.filter, got, test.want)
 		}
-		c.send(&packets.Disconnect{Properties: &packets.Properties{}})
-		c.ended()
+		c.Send(&packets.Disconnect{Properties: &packets.Properties{}})
+		c.Ended()
 	}
 }
 
@@ -302,7 +303,7 @@ func TestGuessedPasswords(t *testing.T) {
 	begin := time.Now()
 	for range 8 {
 		c := dial(t, s, "c")
-		if ack := c.hello(as("ann")); ack.ReasonCode != 0x86 {
+		if ack := c.Hello(as("ann")); ack.ReasonCode != 0x86 {
 			t.Fatalf("CONNACK %#x", ack.ReasonCode)
 		}
 	}
@@ -351,7 +352,7 @@ func TestManyWithoutLogin(t *testing.T) {
 	for range 400 {
 		dial(t, s, "idle")
 	}
-	await(t, s, func(st emulator.State) bool { return st.Connections == 257 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 257 })
 	ann.do("GET k", "$-1")
 	connect(t, s, "bob").do("GET k", "$-1")
 }
@@ -363,13 +364,13 @@ func TestRegistrationsAreCharged(t *testing.T) {
 	long := strings.Repeat("k", 20_000)
 	fill := func() int {
 		c := connect(t, s, "c")
-		defer c.conn.Close()
+		defer c.Conn.Close()
 		for i := range 100 {
 			c.ask("KEYNOTIFY " + long + strconv.Itoa(i))
-			c.expect("PUBACK 0x00")
-			answer := c.receive()
-			c.acknowledge(answer)
-			if got := c.describe(answer); got == "reply -ERR the quota has been exceeded" {
+			c.Expect("PUBACK 0x00")
+			answer := c.Receive()
+			c.Acknowledge(answer)
+			if got := c.Describe(answer); got == "reply -ERR the quota has been exceeded" {
 				c.do("KEYNOTIFY "+long+"0 STOP", "+OK")
 				c.do("KEYNOTIFY "+long+strconv.Itoa(i), "+OK")
 				return i
@@ -381,7 +382,7 @@ func TestRegistrationsAreCharged(t *testing.T) {
 		return 0
 	}
 	first := fill()
-	await(t, s, func(st emulator.State) bool { return st.Connections == 0 && st.Registrations == 0 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 0 && st.Registrations == 0 })
 	if again := fill(); again != first || first > 50 {
 		t.Errorf("%d registrations, and then %d", first, again)
 	}
@@ -401,12 +402,12 @@ func TestDelayedAreCharged(t *testing.T) {
 			testDelayedAreCharged(t, s, func() *client {
 				c := dial(t, s, "c")
 				if config != nil {
-					c.conn = tls.Client(c.conn, leaf)
+					c.Conn = tls.Client(c.Conn, leaf)
 				}
-				if ack := c.hello(); ack.ReasonCode != 0 {
+				if ack := c.Hello(); ack.ReasonCode != 0 {
 					t.Fatalf("CONNACK %#x", ack.ReasonCode)
 				}
-				c.subscribe(c.responseTopic(), 1)
+				c.Subscribe(c.responseTopic(), 1)
 				return c
 			})
 		})
@@ -422,7 +423,7 @@ func testDelayedAreCharged(t *testing.T, s *emulator.Server, connect func() *cli
 		s.Intercept(func(emulator.Request) emulator.Action { return action })
 		for range 100 {
 			c.ask("GET " + long)
-			if full(c.describe(c.receive())) {
+			if full(c.Describe(c.Receive())) {
 				return n
 			}
 			n++
@@ -438,7 +439,7 @@ func testDelayedAreCharged(t *testing.T, s *emulator.Server, connect func() *cli
 	}
 	s.FastForward(time.Hour)
 	for range first {
-		c.expect("reply $20000\r\n" + long)
+		c.Expect("reply $20000\r\n" + long)
 	}
 	if again := limit(delayed, refused); again != first {
 		t.Errorf("%d requests were delayed, and then %d", first, again)
@@ -455,7 +456,7 @@ func testDelayedAreCharged(t *testing.T, s *emulator.Server, connect func() *cli
 	}
 	s.FastForward(time.Hour)
 	for range replies {
-		c.expect("reply $20000\r\n" + long)
+		c.Expect("reply $20000\r\n" + long)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // TestMayhem: connections that share a few client ids connect, take each other over, send requests, don't
@@ -31,7 +32,7 @@ func TestMayhem(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	await(t, s, func(st emulator.State) bool { return st.Connections == 0 && st.Registrations == 0 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 0 && st.Registrations == 0 })
 	c := connect(t, s, "after")
 	c.do("GET absent", "$-1")
 }
@@ -44,13 +45,13 @@ func rough(t *testing.T, s *emulator.Server, id string, round int) {
 		return
 	}
 	defer conn.Close()
-	c := &client{t: t, conn: conn, id: id}
+	c := over(t, conn, id)
 	connect := &packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: round%3 == 0, Properties: &packets.Properties{}}
 	if round%2 == 0 {
 		remember(connect)
 	}
 	out := []io.WriterTo{
-		&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: c.responseTopic(), QoS: 1}}},
+		&packets.Subscribe{PacketID: c.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: c.responseTopic(), QoS: 1}}},
 	}
 	for i := range 5 {
 		out = append(out, c.publication("KEYNOTIFY", "k"), c.publication("SET", "k", fmt.Sprint(i), "PX", "1"))

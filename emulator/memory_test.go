@@ -36,10 +36,10 @@ func startWithPatterns(t *testing.T, part string, memory int) (s *emulator.Serve
 	return s, map[string]func(i int) (string, func() error){
 		"mqtt": func(i int) (string, func() error) {
 			c := dial(t, s, fmt.Sprintf("c%d", i))
-			ack := c.hello(func(p *packets.Connect) {
+			ack := c.Hello(func(p *packets.Connect) {
 				p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = true, "ann", true, []byte("secret")
 			})
-			return fmt.Sprintf("%#x", ack.ReasonCode), c.conn.Close
+			return fmt.Sprintf("%#x", ack.ReasonCode), c.Conn.Close
 		},
 		"redis": func(int) (string, func() error) {
 			c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))

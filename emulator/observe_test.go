@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // observations collects what a server observed, as lines.
@@ -96,7 +97,7 @@ func TestObserve(t *testing.T) {
 			c.UsernameFlag, c.PasswordFlag, c.Username, c.Password = true, true, "ann", []byte(password)
 		}
 	}
-	dial(t, s, "x").hello(login("wrong"))
+	dial(t, s, "x").Hello(login("wrong"))
 	w := connect(t, s, "w", login("right"))
 	w.do("KEYNOTIFY k", "+OK")
 	seen.expect(t,
@@ -124,23 +125,23 @@ func TestObserve(t *testing.T) {
 	} {
 		p := c.publication("GET", "k")
 		change(p)
-		c.send(p)
+		c.Send(p)
 	}
-	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	c.Expect("PUBACK 0x00", "PUBACK 0x00")
 	seen.expect(t,
 		"request c(ann) GET k: ignored, QoS 0, not 1",
 		"request c(ann) GET k: ignored, no response topic",
 		"request c(ann) GET k: ignored, no correlation data")
 
 	// Ways to disconnect.
-	c.send(&packets.Disconnect{Properties: &packets.Properties{}})
-	c.ended()
+	c.Send(&packets.Disconnect{Properties: &packets.Properties{}})
+	c.Ended()
 	again := connect(t, s, "w", login("right"))
 	s.DropAll()
-	again.ended()
+	again.Ended()
 	last := connect(t, s, "last", login("right"))
-	last.conn.Close()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
+	last.Conn.Close()
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 0 })
 	seen.expect(t,
 		"disconnect c(ann) normal disconnection",
 		"disconnect w(ann) session taken over",
@@ -159,12 +160,12 @@ func TestObserveLater(t *testing.T) {
 	c := connect(t, s, "c")
 	p := c.publication("GET", "old")
 	p.Properties.MessageExpiry = pointer(uint32(3600))
-	c.send(p)
+	c.Send(p)
 	c.ask("GET k")
-	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	c.Expect("PUBACK 0x00", "PUBACK 0x00")
 	seen.expect(t, "connect c ")
 	s.FastForward(3 * time.Hour)
-	c.expect("reply $-1")
+	c.Expect("reply $-1")
 	seen.expect(t,
 		"request c GET old: ignored, its message expiry had passed",
 		"request c GET k: no, missing to clients/c/response")

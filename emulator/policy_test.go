@@ -123,14 +123,14 @@ func TestPolicyExamples(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := &client{t: t, conn: conn, id: r.id}
+				c := over(t, conn, r.id)
 				if conn == nil {
 					c = dial(t, s, r.id)
 				}
 				if got := askLive(c, r.action, change); got != r.allowed {
 					t.Errorf("%s, %s by %s: %t", filepath.Base(file), r.line, login, got)
 				}
-				c.conn.Close()
+				c.Conn.Close()
 			}
 		}
 	}
@@ -138,18 +138,18 @@ func TestPolicyExamples(t *testing.T) {
 
 // askLive reports whether a server allows an action to a client after its login.
 func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
-	c.t.Helper()
-	switch code := c.hello(login).ReasonCode; {
+	c.T.Helper()
+	switch code := c.Hello(login).ReasonCode; {
 	case code == 0x87:
 		return false
 	case code != 0:
-		c.t.Fatalf("CONNACK %#x", code)
+		c.T.Fatalf("CONNACK %#x", code)
 	}
 	subscribe := func(filter string) bool {
-		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
-		got := c.describe(c.receive())
+		c.Send(&packets.Subscribe{PacketID: c.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
+		got := c.Describe(c.Receive())
 		if got != "SUBACK 1" && got != "SUBACK 135" {
-			c.t.Fatal(got)
+			c.T.Fatal(got)
 		}
 		return got == "SUBACK 1"
 	}
@@ -159,24 +159,24 @@ func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
 	case policy.Subscribe:
 		return subscribe(a.On)
 	case policy.Publish:
-		c.send(&packets.Publish{Topic: a.On, QoS: 1, PacketID: c.packetID(), Payload: []byte("x"), Properties: &packets.Properties{}})
-		return c.describe(c.receive()) != "PUBACK 0x87"
+		c.Send(&packets.Publish{Topic: a.On, QoS: 1, PacketID: c.PacketID(), Payload: []byte("x"), Properties: &packets.Properties{}})
+		return c.Describe(c.Receive()) != "PUBACK 0x87"
 	}
 	words := []string{"GET", a.On}
 	if a.Method == policy.Write {
 		words = []string{"DEL", a.On}
 	}
 	request := c.publication(words...)
-	request.Properties.ResponseTopic = wire.HexResponseTopic(c.id)
+	request.Properties.ResponseTopic = wire.HexResponseTopic(c.ID)
 	if !subscribe(request.Properties.ResponseTopic) {
-		c.t.Fatal("no subscription for replies")
+		c.T.Fatal("no subscription for replies")
 	}
-	c.send(request)
+	c.Send(request)
 	var got []string
 	for range 2 {
-		p := c.receive()
-		got = append(got, c.describe(p))
-		c.acknowledge(p)
+		p := c.Receive()
+		got = append(got, c.Describe(p))
+		c.Acknowledge(p)
 	}
 	return !strings.Contains(strings.Join(got, "\n"), "-ERR not authorized")
 }
@@ -199,7 +199,7 @@ func TestCertificateAttributes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if code := (&client{t: t, conn: conn, id: "a"}).hello().ReasonCode; code != want {
+		if code := (over(t, conn, "a")).Hello().ReasonCode; code != want {
 			t.Errorf("%s: CONNACK %#x", name, code)
 		}
 	}
@@ -230,7 +230,7 @@ func TestSetPolicy(t *testing.T) {
 	ann.do("SET a 1", "+OK")
 	ann.do("SET b 1", "-ERR not authorized")
 	s.SetPolicy(parse(strings.ReplaceAll(onePolicy, "a*", "b*")))
-	ann.expect("DISCONNECT 0x98")
+	ann.Expect("DISCONNECT 0x98")
 	ann = connect(t, s, "c", login)
 	ann.do("SET b 1", "+OK")
 	ann.do("SET a 1", "-ERR not authorized")
@@ -242,8 +242,8 @@ func TestSetPolicy(t *testing.T) {
 	redis.Expect(t, "-ERR not authorized\r\n", "SET", "a1", "1")
 	redis.Expect(t, "+OK\r\n", "SET", "b1", "1")
 	s.SetPolicy(parse(strings.ReplaceAll(onePolicy, "ann", "bob")))
-	ann.expect("DISCONNECT 0x98")
-	if code := dial(t, s, "c").hello(login).ReasonCode; code != 0x87 {
+	ann.Expect("DISCONNECT 0x98")
+	if code := dial(t, s, "c").Hello(login).ReasonCode; code != 0x87 {
 		t.Errorf("CONNACK %#x", code)
 	}
 	s.SetPolicy(emulator.PolicyFunc(func(emulator.Access) bool { return true }))

@@ -16,6 +16,7 @@ import (
 	ours "github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/policies"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -67,9 +68,7 @@ func TestPolicyJourneys(t *testing.T) {
 		seeded.Attributes = emulator.Attributes(p.Attributes)
 		s.SetPolicy(seeded)
 		alone := func() { // nobody else may take a client id that is in use
-			if err := s.Await(t.Context(), func(st emulator.State) bool { return st.Connections == 0 }); err != nil {
-				t.Fatal(err)
-			}
+			await.State(t, s, func(st emulator.State) bool { return st.Connections == 0 })
 		}
 		for _, who := range clients {
 			for _, library := range policy.Clients {
@@ -87,7 +86,7 @@ func TestPolicyJourneys(t *testing.T) {
 			if got != want {
 				t.Errorf("%s: %+v: the server says %t", name, proof, got)
 			}
-			c.conn.Close()
+			c.Conn.Close()
 			alone()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -22,7 +23,7 @@ func TestRedisData(t *testing.T) {
 	if err := writer.Send("SET", "k", "v"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, s, func(st emulator.State) bool { return st.Keys == 1 })
+	await.State(t, s, func(st emulator.State) bool { return st.Keys == 1 })
 	if err := reader.Send("GET", "k"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -35,7 +36,7 @@ func eveMay(t testing.TB, publish, subscribe, keys string) *emulator.Policy {
 func subscribed(filters ...string) func(*rights) {
 	return func(r *rights) {
 		for _, filter := range filters {
-			r.eve.subscribe(filter, 1)
+			r.eve.Subscribe(filter, 1)
 		}
 	}
 }
@@ -61,11 +62,11 @@ func (r *rights) heard(c *client) (got []string) {
 	r.t.Helper()
 	r.ends++
 	end := fmt.Sprintf("PUBLISH open/end q1 %d", r.ends)
-	r.ann.send(&packets.Publish{Topic: "open/end", QoS: 1, PacketID: r.ann.packetID(), Payload: fmt.Append(nil, r.ends), Properties: &packets.Properties{}})
+	r.ann.Send(&packets.Publish{Topic: "open/end", QoS: 1, PacketID: r.ann.PacketID(), Payload: fmt.Append(nil, r.ends), Properties: &packets.Properties{}})
 	for {
-		p := c.receive()
-		c.acknowledge(p)
-		text := c.describe(p)
+		p := c.Receive()
+		c.Acknowledge(p)
+		text := c.Describe(p)
 		switch {
 		case text == end:
 			return got
@@ -77,8 +78,8 @@ func (r *rights) heard(c *client) (got []string) {
 
 func (r *rights) publish(topic, text string) {
 	r.t.Helper()
-	r.ann.send(&packets.Publish{Topic: topic, QoS: 1, PacketID: r.ann.packetID(), Payload: []byte(text), Properties: &packets.Properties{}})
-	for !strings.HasPrefix(r.ann.describe(r.ann.receive()), "PUBACK") {
+	r.ann.Send(&packets.Publish{Topic: topic, QoS: 1, PacketID: r.ann.PacketID(), Payload: []byte(text), Properties: &packets.Properties{}})
+	for !strings.HasPrefix(r.ann.Describe(r.ann.Receive()), "PUBACK") {
 	}
 }
 
@@ -101,32 +102,32 @@ func TestRightsEnd(t *testing.T) {
 		"a delayed will":         {will: left("alarms/fire", false, 5), ann: []string{"PUBLISH alarms/fire q0 will"}},
 		"a delayed retained one": {will: left("alarms/fire", true, 5), ann: []string{"PUBLISH alarms/fire q0 will"}},
 		"a message without PUBACK": {eve: []string{delivered + "before", delivered + "after"}, hold: func(r *rights) {
-			r.eve.subscribe("secret/#", 1)
+			r.eve.Subscribe("secret/#", 1)
 			r.publish("secret/x", "before")
-			r.eve.receive()
+			r.eve.Receive()
 		}},
 		"a queued message of a subscription that has ended": {eve: []string{delivered + "1", delivered + "2"}, hold: func(r *rights) {
-			r.eve.subscribe("secret/#", 1)
+			r.eve.Subscribe("secret/#", 1)
 			r.publish("secret/x", "1")
 			r.publish("secret/x", "2")
-			r.eve.send(&packets.Unsubscribe{PacketID: r.eve.packetID(), Properties: &packets.Properties{}, Topics: []string{"secret/#"}})
-			for r.eve.describe(r.eve.receive()) != "*packets.Unsuback" {
+			r.eve.Send(&packets.Unsubscribe{PacketID: r.eve.PacketID(), Properties: &packets.Properties{}, Topics: []string{"secret/#"}})
+			for r.eve.Describe(r.eve.Receive()) != "UNSUBACK 0" {
 			}
 		}},
 		"a delayed request": {live: true, eve: nil, ann: []string{"PUBLISH echo/r q1 +OK"}, hold: func(r *rights) {
 			r.s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Delay: 2 * time.Second} })
 			request := r.eve.publication("SET", "k", "v")
 			request.Properties.ResponseTopic = "echo/r"
-			r.eve.send(request)
-			r.eve.expect("PUBACK 0x00")
+			r.eve.Send(request)
+			r.eve.Expect("PUBACK 0x00")
 			r.s.Intercept(nil)
 		}},
 		"a delayed reply": {live: true, ann: []string{"PUBLISH echo/r q1 +OK"}, hold: func(r *rights) {
 			r.s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DelayReply: 2 * time.Second} })
 			request := r.eve.publication("SET", "k", "v")
 			request.Properties.ResponseTopic = "echo/r"
-			r.eve.send(request)
-			r.eve.expect("PUBACK 0x00")
+			r.eve.Send(request)
+			r.eve.Expect("PUBACK 0x00")
 			r.s.Intercept(nil)
 		}},
 	}
@@ -152,20 +153,20 @@ func TestRightsEnd(t *testing.T) {
 					if row.will != nil {
 						change = append(change, row.will)
 					}
-					if code := r.eve.hello(change...).ReasonCode; code != 0 {
+					if code := r.eve.Hello(change...).ReasonCode; code != 0 {
 						t.Fatalf("CONNACK %#x", code)
 					}
-					r.eve.subscribe("open/#", 1)
+					r.eve.Subscribe("open/#", 1)
 					r.ann = connect(t, s, "ann", as("ann"))
 					if row.hold != nil {
 						row.hold(r)
 					}
 					listen := func() {
 						r.ann = connect(t, s, "ann", as("ann"))
-						r.ann.send(&packets.Subscribe{PacketID: r.ann.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{
+						r.ann.Send(&packets.Subscribe{PacketID: r.ann.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{
 							{Topic: "open/#", QoS: 1}, {Topic: "alarms/#", QoS: 1}, {Topic: "echo/#", QoS: 1},
 						}})
-						r.ann.expect("SUBACK 1")
+						r.ann.Expect("SUBACK 1 1 1")
 					}
 					switch when {
 					case "connected":
@@ -176,8 +177,8 @@ func TestRightsEnd(t *testing.T) {
 						if taken && !delayed && row.will != nil {
 							return // the will was published while it was allowed
 						}
-						r.eve.conn.Close()
-						await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+						r.eve.Conn.Close()
+						await.State(t, s, func(st emulator.State) bool { return st.Clients == 1 })
 						if row.live {
 							return // its client cannot be away
 						}
@@ -198,11 +199,11 @@ func TestRightsEnd(t *testing.T) {
 					gotAnn := r.heard(r.ann)
 					r.publish("secret/x", "after")
 					r.eve = dial(t, s, "eve")
-					if ack := r.eve.hello(as("eve"), remember); ack.ReasonCode != 0 || ack.SessionPresent != (when != "restarted") {
+					if ack := r.eve.Hello(as("eve"), remember); ack.ReasonCode != 0 || ack.SessionPresent != (when != "restarted") {
 						t.Fatalf("CONNACK %#x, session present %t", ack.ReasonCode, ack.SessionPresent)
 					}
 					if when == "restarted" {
-						r.eve.subscribe("open/#", 1)
+						r.eve.Subscribe("open/#", 1)
 					}
 					gotEve := r.heard(r.eve)
 					wantEve, wantAnn := row.eve, row.ann
@@ -286,20 +287,20 @@ func TestResponseTopicRights(t *testing.T) {
 		}
 		s := emulator.Start(t, trusting(eveMay(t, topic(row.publish), topic(row.subscribe), `"*"`)))
 		r := &rights{t: t, s: s, ann: connect(t, s, "ann", as("ann")), eve: dial(t, s, "eve")}
-		r.ann.subscribe("#", 1)
-		if code := r.eve.hello(as("eve")).ReasonCode; code != 0 {
+		r.ann.Subscribe("#", 1)
+		if code := r.eve.Hello(as("eve")).ReasonCode; code != 0 {
 			t.Fatalf("CONNACK %#x", code)
 		}
 		for _, words := range [][]string{{"SET", "k", "text"}, {"GET", "k"}, {"DEL", "k"}} {
 			request := r.eve.publication(words...)
 			request.Properties.ResponseTopic = row.topic
-			r.eve.send(request)
+			r.eve.Send(request)
 			want := "PUBACK 0x87"
 			if row.allowed {
 				want = "PUBACK 0x00"
 			}
 			for {
-				if got := r.eve.describe(r.eve.receive()); strings.HasPrefix(got, "PUBACK") {
+				if got := r.eve.Describe(r.eve.Receive()); strings.HasPrefix(got, "PUBACK") {
 					if got != want {
 						t.Errorf("%+v: %v: %s", row, words, got)
 					}
@@ -329,15 +330,15 @@ func TestExplanations(t *testing.T) {
 	o.Observe, o.Log = func(emulator.Event) {}, slog.New(slog.NewTextHandler(&log, nil))
 	s := emulator.Start(t, o)
 	eve := dial(t, s, "c")
-	if code := eve.hello(as("eve")).ReasonCode; code != 0 {
+	if code := eve.Hello(as("eve")).ReasonCode; code != 0 {
 		t.Fatalf("CONNACK %#x", code)
 	}
 	subscribe := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
 	for i := range 1000 {
 		subscribe.Subscriptions = append(subscribe.Subscriptions, packets.SubOptions{Topic: fmt.Sprint("b/", i)})
 	}
-	eve.send(subscribe)
-	eve.expect("SUBACK 135")
+	eve.Send(subscribe)
+	eve.Expect("SUBACK" + strings.Repeat(" 135", 1000))
 	s.FastForward(2 * time.Second)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -87,9 +87,9 @@ func TestRulesForTopics(t *testing.T) {
 	s := emulator.Start(t, trusting(parseRules(t, "ann:Read:x")))
 	subscribe := func(c *client, filter, want string) {
 		t.Helper()
-		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
-		if got := c.describe(c.receive()); got != want {
-			t.Errorf("%s subscribes to %s: %s, want %s", c.id, filter, got, want)
+		c.Send(&packets.Subscribe{PacketID: c.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
+		if got := c.Describe(c.Receive()); got != want {
+			t.Errorf("%s subscribes to %s: %s, want %s", c.ID, filter, got, want)
 		}
 	}
 	ann := connect(t, s, "a", as("ann"))
@@ -117,17 +117,17 @@ func TestRulesForTopics(t *testing.T) {
 	}
 	// Without a matching rule a client stays connected, but cannot use the store.
 	plus := dial(t, s, "+")
-	plus.hello(as("ann"))
+	plus.Hello(as("ann"))
 	subscribe(plus, "clients/+/response", refused)
 	subscribe(plus, hexResponse("+"), allowed)
 	eve := dial(t, s, "eve")
-	eve.hello(as("eve"))
+	eve.Hello(as("eve"))
 	subscribe(eve, "clients/eve/response", refused)
 	subscribe(eve, "sensors/#", allowed)
 	eve.ask("GET x")
-	eve.expect("PUBACK 0x87")
-	eve.send(&packets.Publish{Topic: notifyPrefix + "61/command/notify/78", QoS: 1, PacketID: eve.packetID(), Properties: &packets.Properties{}})
-	eve.expect("PUBACK 0x87")
+	eve.Expect("PUBACK 0x87")
+	eve.Send(&packets.Publish{Topic: notifyPrefix + "61/command/notify/78", QoS: 1, PacketID: eve.PacketID(), Properties: &packets.Properties{}})
+	eve.Expect("PUBACK 0x87")
 	if st := s.State(); st.Requests != 0 {
 		t.Errorf("state %+v", st)
 	}

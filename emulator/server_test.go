@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/testcert"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -27,8 +28,8 @@ func TestReplyPacket(t *testing.T) {
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
 	sent := c.ask("SET k v")
-	c.expect("PUBACK 0x00")
-	p := c.receive().Content.(*packets.Publish)
+	c.Expect("PUBACK 0x00")
+	p := c.Receive().Content.(*packets.Publish)
 	entry, _ := s.Get("k")
 	want := &packets.Publish{
 		Topic: "clients/c/response", QoS: 1, PacketID: p.PacketID, Payload: []byte("+OK\r\n"),
@@ -58,8 +59,8 @@ func TestOneFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.send(&flight)
-	c.expect("*packets.Connack", "SUBACK 1", "PUBACK 0x00", "reply +OK", "PUBACK 0x00", "reply $1\r\nv")
+	c.Send(&flight)
+	c.Expect("CONNACK 0x00", "SUBACK 1", "PUBACK 0x00", "reply +OK", "PUBACK 0x00", "reply $1\r\nv")
 }
 
 func TestNoContentType(t *testing.T) {
@@ -67,8 +68,8 @@ func TestNoContentType(t *testing.T) {
 	s := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoContentType: true}})
 	c := connect(t, s, "c")
 	c.ask("GET k")
-	c.expect("PUBACK 0x00")
-	if p := c.receive().Content.(*packets.Publish); p.Properties.ContentType != "" {
+	c.Expect("PUBACK 0x00")
+	if p := c.Receive().Content.(*packets.Publish); p.Properties.ContentType != "" {
 		t.Errorf("content type %q", p.Properties.ContentType)
 	}
 }
@@ -94,8 +95,8 @@ func TestSilence(t *testing.T) {
 			c := connect(t, s, "c")
 			p := c.publication("SET", "k", "v")
 			tt.change(p)
-			c.send(p)
-			c.expect(tt.want...)
+			c.Send(p)
+			c.Expect(tt.want...)
 			want := "$-1"
 			st := s.State()
 			if tt.name == "no subscription" { // the store does not notice that its reply has no subscriber
@@ -116,19 +117,19 @@ func TestReplyQoS(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	c := dial(t, s, "c")
-	c.hello()
-	c.subscribe("clients/+/response", 0)
+	c.Hello()
+	c.Subscribe("clients/+/response", 0)
 	c.ask("GET k")
-	c.expect("PUBACK 0x00")
-	if p := c.receive().Content.(*packets.Publish); p.QoS != 0 {
+	c.Expect("PUBACK 0x00")
+	if p := c.Receive().Content.(*packets.Publish); p.QoS != 0 {
 		t.Errorf("QoS %d on a subscription with QoS 0", p.QoS)
 	}
 	d := dial(t, s, "d")
-	d.hello()
-	d.subscribe("clients/#", 2)
+	d.Hello()
+	d.Subscribe("clients/#", 2)
 	d.ask("GET k")
-	d.expect("PUBACK 0x00", "reply $-1")
-	c.expect("PUBLISH clients/d/response q0 $-1") // it also gets the reply, like any subscriber
+	d.Expect("PUBACK 0x00", "reply $-1")
+	c.Expect("PUBLISH clients/d/response q0 $-1") // it also gets the reply, like any subscriber
 }
 
 func TestForbiddenResponseTopic(t *testing.T) {
@@ -145,9 +146,9 @@ func TestForbiddenResponseTopic(t *testing.T) {
 			if qos == 0 {
 				p.PacketID = 0
 			}
-			c.send(p)
-			c.expect("DISCONNECT " + reason)
-			c.ended()
+			c.Send(p)
+			c.Expect("DISCONNECT " + reason)
+			c.Ended()
 			if _, there := s.Get("k"); there {
 				t.Errorf("%s: the request was processed", topic)
 			}
@@ -161,15 +162,15 @@ func TestWillOnTheRequestTopic(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	spy := connect(t, s, "spy")
-	spy.subscribe("statestore/#", 2)
+	spy.Subscribe("statestore/#", 2)
 	c := connect(t, s, "c", func(p *packets.Connect) {
 		p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS, p.WillRetain = true, requestTopic, wire.AppendRequest(nil, "SET", "k", "v"), 1, true
 		p.WillProperties = &packets.Properties{}
 	})
-	c.conn.Close()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
+	c.Conn.Close()
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 1 })
 	spy.do("GET k", "$-1") // with no message before it
-	spy.subscribe("statestore/+/+/#", 1)
+	spy.Subscribe("statestore/+/+/#", 1)
 	spy.do("GET k", "$-1")
 }
 
@@ -177,7 +178,7 @@ func TestRequestsGoNowhereElse(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	spy := connect(t, s, "spy")
-	spy.subscribe("statestore/#", 1)
+	spy.Subscribe("statestore/#", 1)
 	c := connect(t, s, "c")
 	c.do("GET k", "$-1")
 	spy.do("GET k", "$-1") // with no message before it
@@ -190,8 +191,8 @@ func TestNotifications(t *testing.T) {
 			s := emulator.Start(t)
 			c := connect(t, s, "c")
 			if subscribed {
-				c.subscribe(notifyPrefix+"63/command/notify/+", 1)
-				c.subscribe("clients/#", 1)
+				c.Subscribe(notifyPrefix+"63/command/notify/+", 1)
+				c.Subscribe("clients/#", 1)
 			}
 			c.do("KEYNOTIFY k", "+OK")
 			other := connect(t, s, "other")
@@ -213,7 +214,7 @@ func TestNotifications(t *testing.T) {
 				}
 				want = append(want, "notify 6B DELETE", "PUBLISH clients/other/response q1 :1")
 			}
-			c.expect(append(want, "PUBACK 0x00", "notify 6B SET VALUE mine", "reply +OK", "PUBACK 0x00", "reply $4\r\nmine")...)
+			c.Expect(append(want, "PUBACK 0x00", "notify 6B SET VALUE mine", "reply +OK", "PUBACK 0x00", "reply $4\r\nmine")...)
 		})
 	}
 }
@@ -227,7 +228,7 @@ func TestNotificationPacket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.receive().Content.(*packets.Publish)
+	p := c.Receive().Content.(*packets.Publish)
 	want := &packets.Publish{
 		Topic: "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/636C69656E742D696431/command/notify/534F4D454B4559",
 		QoS:   1, PacketID: p.PacketID, Payload: []byte("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$3\r\nabc\r\n"),
@@ -248,15 +249,15 @@ func TestDisconnectEndsRegistrations(t *testing.T) {
 			c := connect(t, s, "c", remember)
 			c.do("KEYNOTIFY k", "+OK")
 			if how == "DISCONNECT" {
-				c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+				c.Send(&packets.Disconnect{Properties: &packets.Properties{}})
 			}
-			c.conn.Close()
-			await(t, s, func(st emulator.State) bool { return st.Clients == 0 && st.Registrations == 0 })
+			c.Conn.Close()
+			await.State(t, s, func(st emulator.State) bool { return st.Clients == 0 && st.Registrations == 0 })
 			if _, err := s.Set("k", "v"); err != nil {
 				t.Fatal(err)
 			}
 			d := dial(t, s, "c")
-			if ack := d.hello(remember); !ack.SessionPresent {
+			if ack := d.Hello(remember); !ack.SessionPresent {
 				t.Error("the session is gone")
 			}
 			d.do("KEYNOTIFY k STOP", ":0")
@@ -271,15 +272,15 @@ func TestTakeOver(t *testing.T) {
 	for i := range 20 {
 		old.do("KEYNOTIFY k", "+OK")
 		c := connect(t, s, "c")
-		old.expect("DISCONNECT 0x8e")
-		old.ended()
+		old.Expect("DISCONNECT 0x8e")
+		old.Ended()
 		if st := s.State(); st.Clients != 1 || st.Registrations != 0 {
 			t.Fatalf("round %d: state %+v", i, st)
 		}
 		c.do("SET k v", "+OK")
 		old = c
 	}
-	await(t, s, func(st emulator.State) bool { return st.Connections == 1 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 1 })
 	old.do("GET k", "$1\r\nv")
 }
 
@@ -288,54 +289,54 @@ func TestReceiveMaximum(t *testing.T) {
 	s := emulator.Start(t)
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
 	c.do("KEYNOTIFY k", "+OK")
-	c.subscribe("app", 1)
-	c.subscribe("app2", 2)
+	c.Subscribe("app", 1)
+	c.Subscribe("app2", 2)
 	for _, v := range []string{"1", "2"} {
 		if _, err := s.Set("k", v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	other := connect(t, s, "other")
-	other.send(&packets.Publish{Topic: "app", QoS: 1, PacketID: 9, Payload: []byte("x"), Properties: &packets.Properties{}})
-	other.expect("PUBACK 0x00")
-	other.send(&packets.Publish{Topic: "app2", QoS: 2, PacketID: 10, Payload: []byte("y"), Properties: &packets.Properties{}})
-	other.expect("PUBREC 0x00")
-	other.send(&packets.Pubrel{PacketID: 10, Properties: &packets.Properties{}})
-	other.expect("PUBCOMP 0x00")
+	other.Send(&packets.Publish{Topic: "app", QoS: 1, PacketID: 9, Payload: []byte("x"), Properties: &packets.Properties{}})
+	other.Expect("PUBACK 0x00")
+	other.Send(&packets.Publish{Topic: "app2", QoS: 2, PacketID: 10, Payload: []byte("y"), Properties: &packets.Properties{}})
+	other.Expect("PUBREC 0x00")
+	other.Send(&packets.Pubrel{PacketID: 10, Properties: &packets.Properties{}})
+	other.Expect("PUBCOMP 0x00")
 	other.do("GET k", "$1\r\n2")
 
-	p := c.receive()
-	if got := c.describe(p); got != "notify 6B SET VALUE 1" {
+	p := c.Receive()
+	if got := c.Describe(p); got != "notify 6B SET VALUE 1" {
 		t.Fatalf("got %s", got)
 	}
 	// One delivery is unacknowledged. Before its PUBACK, the server may send only other packets.
-	c.send(&packets.Pingreq{})
-	c.expect("*packets.Pingresp")
+	c.Send(&packets.Pingreq{})
+	c.Expect("PINGRESP")
 	c.ask("GET k")
-	c.expect("PUBACK 0x00")
-	c.send(&packets.Pingreq{})
-	c.expect("*packets.Pingresp")
-	c.acknowledge(p)
+	c.Expect("PUBACK 0x00")
+	c.Send(&packets.Pingreq{})
+	c.Expect("PINGRESP")
+	c.Acknowledge(p)
 	rest := map[string]bool{"notify 6B SET VALUE 2": true, "PUBLISH app q1 x": true, "PUBLISH app2 q2 y": true, "reply $1\r\n2": true}
 	for len(rest) > 0 {
-		p := c.receive()
-		got := c.describe(p)
+		p := c.Receive()
+		got := c.Describe(p)
 		if !rest[got] {
 			t.Fatalf("got %s", got)
 		}
 		delete(rest, got)
-		c.send(&packets.Pingreq{})
-		c.expect("*packets.Pingresp")
+		c.Send(&packets.Pingreq{})
+		c.Expect("PINGRESP")
 		if pub := p.Content.(*packets.Publish); pub.QoS == 2 {
-			c.send(&packets.Pubrec{PacketID: pub.PacketID, Properties: &packets.Properties{}})
-			c.expect("PUBREL 0x00")
-			c.send(&packets.Pubcomp{PacketID: pub.PacketID, Properties: &packets.Properties{}})
+			c.Send(&packets.Pubrec{PacketID: pub.PacketID, Properties: &packets.Properties{}})
+			c.Expect("PUBREL 0x00")
+			c.Send(&packets.Pubcomp{PacketID: pub.PacketID, Properties: &packets.Properties{}})
 			continue
 		}
-		c.acknowledge(p)
+		c.Acknowledge(p)
 	}
 	c.ask("DEL k")
-	c.expect("PUBACK 0x00", "notify 6B DELETE", "reply :1")
+	c.Expect("PUBACK 0x00", "notify 6B DELETE", "reply :1")
 }
 
 // TestReplyRefused: a reply that fits into no session is counted as undelivered.
@@ -343,16 +344,16 @@ func TestReplyRefused(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Queue: 1}})
 	away := dial(t, s, "away")
-	away.hello(func(p *packets.Connect) { p.Properties.SessionExpiryInterval = pointer(uint32(3600)) })
-	away.subscribe("replies", 1)
-	away.conn.Close()
+	away.Hello(func(p *packets.Connect) { p.Properties.SessionExpiryInterval = pointer(uint32(3600)) })
+	away.Subscribe("replies", 1)
+	away.Conn.Close()
 	s.Await(t.Context(), func(st emulator.State) bool { return st.Clients == 0 })
 	c := connect(t, s, "c")
 	for range 2 {
 		p := c.publication("GET", "k")
 		p.Properties.ResponseTopic = "replies"
-		c.send(p)
-		c.expect("PUBACK 0x00")
+		c.Send(p)
+		c.Expect("PUBACK 0x00")
 	}
 	if st := s.State(); st.Replies != 1 || st.Undelivered != 1 {
 		t.Errorf("state %+v", st)
@@ -369,7 +370,7 @@ func TestMaximumPacketSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ask("GET k")
-	c.expect("PUBACK 0x00")
+	c.Expect("PUBACK 0x00")
 	c.do("GET other", "$-1")
 	if st := s.State(); st.TooLarge != 2 || st.Notifications != 0 {
 		t.Errorf("state %+v", st)
@@ -380,7 +381,7 @@ func TestOwnLimits(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 500, ReceiveMaximum: 3}})
 	c := dial(t, s, "c")
-	ack := c.hello()
+	ack := c.Hello()
 	if got := ack.Properties.MaximumPacketSize; got == nil || *got != 500 {
 		t.Errorf("Maximum Packet Size %v", got)
 	}
@@ -388,18 +389,18 @@ func TestOwnLimits(t *testing.T) {
 		t.Errorf("Receive Maximum %v", got)
 	}
 	c.ask("SET k " + strings.Repeat("x", 500))
-	c.expect("DISCONNECT 0x95")
-	c.ended()
+	c.Expect("DISCONNECT 0x95")
+	c.Ended()
 
 	c = connect(t, s, "c")
 	s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{NoPuback: true} })
 	for range 3 {
 		c.ask("GET k")
-		c.expect("reply $-1")
+		c.Expect("reply $-1")
 	}
 	c.ask("GET k")
-	c.expect("DISCONNECT 0x93")
-	c.ended()
+	c.Expect("DISCONNECT 0x93")
+	c.Ended()
 }
 
 func TestUsers(t *testing.T) {
@@ -415,16 +416,16 @@ func TestUsers(t *testing.T) {
 	}
 	for _, wrong := range []func(*packets.Connect){login("ann", "other"), login("eve", "secret"), func(*packets.Connect) {}} {
 		c := dial(t, s, "c")
-		if ack := c.hello(wrong); ack.ReasonCode != 0x86 {
+		if ack := c.Hello(wrong); ack.ReasonCode != 0x86 {
 			t.Errorf("CONNACK %#x, want 0x86", ack.ReasonCode)
 		}
-		c.ended()
+		c.Ended()
 	}
 	ann := connect(t, s, "c", login("ann", "secret"))
 	ann.do("SET k v", "+OK")
-	ann.send(&packets.Disconnect{Properties: &packets.Properties{}})
-	ann.ended()
-	await(t, s, func(st emulator.State) bool { return st.Clients == 0 })
+	ann.Send(&packets.Disconnect{Properties: &packets.Properties{}})
+	ann.Ended()
+	await.State(t, s, func(st emulator.State) bool { return st.Clients == 0 })
 	c := connect(t, s, "c", login("bob", "other"))
 	c.do("SET k v", "-ERR not authorized")
 	c.do("GET k", "$1\r\nv")
@@ -450,17 +451,17 @@ func TestTokens(t *testing.T) {
 		{func(*packets.Connect) {}, 0x86},
 	} {
 		c := dial(t, s, "c")
-		if ack := c.hello(tt.connect); ack.ReasonCode != tt.want {
+		if ack := c.Hello(tt.connect); ack.ReasonCode != tt.want {
 			t.Errorf("CONNACK %#x, want %#x", ack.ReasonCode, tt.want)
 		}
-		c.ended()
+		c.Ended()
 	}
 	c := dial(t, s, "c")
-	if ack := c.hello(with("K8S-SAT", "good")); ack.ReasonCode != 0 || ack.Properties.AuthMethod != "K8S-SAT" {
+	if ack := c.Hello(with("K8S-SAT", "good")); ack.ReasonCode != 0 || ack.Properties.AuthMethod != "K8S-SAT" {
 		t.Fatalf("CONNACK %v", ack)
 	}
-	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
-	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+	c.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
+	if auth, ok := c.Receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
 		t.Errorf("got %v, want AUTH 0x00", auth)
 	}
 	s.RefuseReauth(func(id string, token []byte) byte {
@@ -469,14 +470,14 @@ func TestTokens(t *testing.T) {
 		}
 		return 0x18
 	})
-	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
-	if auth, ok := c.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0x18 || auth.Properties.AuthMethod != "K8S-SAT" {
+	c.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("good")}})
+	if auth, ok := c.Receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0x18 || auth.Properties.AuthMethod != "K8S-SAT" {
 		t.Errorf("got %v, want AUTH 0x18", auth)
 	}
 	s.RefuseReauth(nil)
-	c.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("bad")}})
-	c.expect("DISCONNECT 0x87")
-	c.ended()
+	c.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte("bad")}})
+	c.Expect("DISCONNECT 0x87")
+	c.Ended()
 }
 
 // TestAuthenticationMethod: a server that does not check tokens accepts any token of K8S-SAT, and refuses
@@ -486,7 +487,7 @@ func TestAuthenticationMethod(t *testing.T) {
 	s := emulator.Start(t)
 	for method, want := range map[string]byte{"K8S-SAT": 0, "OTHER": 0x8c} {
 		c := dial(t, s, "c")
-		ack := c.hello(func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte("x") })
+		ack := c.Hello(func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte("x") })
 		if ack.ReasonCode != want {
 			t.Errorf("%s: CONNACK %#x, want %#x", method, ack.ReasonCode, want)
 		}
@@ -501,7 +502,7 @@ func TestLimits(t *testing.T) {
 		KeepAlive:      time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,
 	}})
 	c := dial(t, s, "c")
-	p := c.hello(func(p *packets.Connect) {
+	p := c.Hello(func(p *packets.Connect) {
 		p.KeepAlive, p.Properties.SessionExpiryInterval = 120, new(uint32)
 		*p.Properties.SessionExpiryInterval = 60
 	}).Properties
@@ -513,24 +514,24 @@ func TestLimits(t *testing.T) {
 		for i, f := range filters {
 			subs[i] = packets.SubOptions{Topic: f, QoS: 1}
 		}
-		c.send(&packets.Subscribe{PacketID: 1, Subscriptions: subs, Properties: &packets.Properties{}})
-		return fmt.Sprintf("% x", c.receive().Content.(*packets.Suback).Reasons)
+		c.Send(&packets.Subscribe{PacketID: 1, Subscriptions: subs, Properties: &packets.Properties{}})
+		return fmt.Sprintf("% x", c.Receive().Content.(*packets.Suback).Reasons)
 	}
 	if got := subscribe("test/nosubscribe", "t", "test/#", "c"); got != "80 01 01 97" {
 		t.Errorf("SUBACK %s", got)
 	}
-	c.conn.Close()
+	c.Conn.Close()
 	s.Await(t.Context(), func(st emulator.State) bool { return st.Connections == 0 })
 	d := connect(t, s, "d")
 	publish := func(topic string, retain bool) byte {
-		d.send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: retain, Payload: []byte("x"), Properties: &packets.Properties{}})
-		return d.receive().Content.(*packets.Puback).ReasonCode
+		d.Send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: retain, Payload: []byte("x"), Properties: &packets.Properties{}})
+		return d.Receive().Content.(*packets.Puback).ReasonCode
 	}
 	if a, b, e, f := publish("t", false), publish("t", false), publish("a", true), publish("b", true); a != 0 || b != 0x97 || e != 0x10 || f != 0x97 {
 		t.Errorf("PUBACK %#x %#x, retained %#x %#x", a, b, e, f)
 	}
 	connect(t, s, "e") // ends the session of c
-	if ack := dial(t, s, "f").hello(); ack.ReasonCode != 0x97 {
+	if ack := dial(t, s, "f").Hello(); ack.ReasonCode != 0x97 {
 		t.Errorf("CONNACK %#x", ack.ReasonCode)
 	}
 }
@@ -545,10 +546,10 @@ func TestRefuseConnect(t *testing.T) {
 		return 0
 	})
 	c := dial(t, s, "busy")
-	if ack := c.hello(); ack.ReasonCode != 0x89 {
+	if ack := c.Hello(); ack.ReasonCode != 0x89 {
 		t.Errorf("CONNACK %#x, want 0x89", ack.ReasonCode)
 	}
-	c.ended()
+	c.Ended()
 	connect(t, s, "c").do("GET k", "$-1")
 	s.RefuseConnect(nil)
 	connect(t, s, "busy").do("GET k", "$-1")
@@ -562,11 +563,11 @@ func TestPolicyFunc(t *testing.T) {
 	c, d := connect(t, s, "c"), connect(t, s, "d")
 	c.do("SET k v", "+OK")
 	d.ask("GET k")
-	d.expect("PUBACK 0x87")
-	c.send(&packets.Publish{Topic: "secret", QoS: 1, PacketID: c.packetID(), Properties: &packets.Properties{}})
-	c.expect("PUBACK 0x87")
-	d.send(&packets.Subscribe{PacketID: d.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: "other", QoS: 1}}})
-	d.expect("SUBACK 135")
+	d.Expect("PUBACK 0x87")
+	c.Send(&packets.Publish{Topic: "secret", QoS: 1, PacketID: c.PacketID(), Properties: &packets.Properties{}})
+	c.Expect("PUBACK 0x87")
+	d.Send(&packets.Subscribe{PacketID: d.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: "other", QoS: 1}}})
+	d.Expect("SUBACK 135")
 	if st := s.State(); st.Requests != 1 {
 		t.Errorf("state %+v", st)
 	}
@@ -582,15 +583,15 @@ func TestTLS(t *testing.T) {
 	trust := cert.Trust()
 	trust.ServerName = "127.0.0.1"
 	c := dial(t, s, "c")
-	c.conn = tls.Client(c.conn, trust)
-	c.hello()
-	c.subscribe(c.responseTopic(), 1)
+	c.Conn = tls.Client(c.Conn, trust)
+	c.Hello()
+	c.Subscribe(c.responseTopic(), 1)
 	c.do("SET k v", "+OK")
 	c.do("GET k", "$1\r\nv")
 	s.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Disconnect: 0x89} })
 	c.ask("GET k")
-	c.expect("DISCONNECT 0x89")
-	c.ended()
+	c.Expect("DISCONNECT 0x89")
+	c.Ended()
 }
 
 func TestFastForward(t *testing.T) {
@@ -608,7 +609,7 @@ func TestFastForward(t *testing.T) {
 		t.Errorf("state %+v", st)
 	}
 	s.FastForward(2 * time.Hour)
-	c.expect("notify 61 DELETE", "notify 62 DELETE")
+	c.Expect("notify 61 DELETE", "notify 62 DELETE")
 	if d := s.Now().Sub(before); d < 3*time.Hour || d > 3*time.Hour+patience {
 		t.Errorf("the clock moved by %v", d)
 	}
@@ -628,9 +629,9 @@ func TestFastForward(t *testing.T) {
 
 // do2 expects one packet between PUBACK and +OK.
 func (c *client) do2(words, between string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.ask(words)
-	c.expect("PUBACK 0x00", between, "reply +OK")
+	c.Expect("PUBACK 0x00", between, "reply +OK")
 }
 
 // TestExpiryByItself: a key expires even if no request comes.
@@ -641,7 +642,7 @@ func TestExpiryByItself(t *testing.T) {
 	c.do("KEYNOTIFY k", "+OK")
 	c.do2("SET k v PX 3600000", "notify 6B SET VALUE v")
 	c.do2("SET k v PX 20", "notify 6B SET VALUE v")
-	c.expect("notify 6B DELETE")
+	c.Expect("notify 6B DELETE")
 }
 
 func TestSkew(t *testing.T) {
@@ -650,8 +651,8 @@ func TestSkew(t *testing.T) {
 	c := connect(t, s, "c")
 	p := c.publication("SET", "k", "v")
 	p.Properties.User[0].Value = fmt.Sprintf("%d:0:c", time.Now().UnixMilli())
-	c.send(p)
-	c.expect("PUBACK 0x00", "reply "+strings.TrimSuffix("-ERR "+wire.TextClockAhead+"\r\n", "\r\n"))
+	c.Send(p)
+	c.Expect("PUBACK 0x00", "reply "+strings.TrimSuffix("-ERR "+wire.TextClockAhead+"\r\n", "\r\n"))
 }
 
 func TestIntercept(t *testing.T) {
@@ -690,11 +691,11 @@ func TestIntercept(t *testing.T) {
 				return tt.action
 			})
 			c.ask("SET k v")
-			c.expect(tt.want...)
-			await(t, s, func(st emulator.State) bool { return st.Requests == 1 })
+			c.Expect(tt.want...)
+			await.State(t, s, func(st emulator.State) bool { return st.Requests == 1 })
 			s.Intercept(nil)
 			if tt.ends {
-				c.ended()
+				c.Ended()
 			} else {
 				c.do("GET other", "$-1")
 			}
@@ -718,8 +719,8 @@ func TestInterceptProperties(t *testing.T) {
 		}}
 	})
 	c.ask("GET k")
-	c.expect("PUBACK 0x00")
-	got := c.receive().Content.(*packets.Publish).Properties
+	c.Expect("PUBACK 0x00")
+	got := c.Receive().Content.(*packets.Publish).Properties
 	want := &packets.Properties{
 		ContentType: "text/plain", CorrelationData: []byte("wrong"),
 		User: []packets.User{{Key: "__stat", Value: "503"}, {Key: "__stMsg", Value: "busy"}},
@@ -745,17 +746,17 @@ func TestInterceptDelays(t *testing.T) {
 	})
 	c.ask("SET late 1")
 	c.ask("SET slow 2")
-	c.expect("PUBACK 0x00")
+	c.Expect("PUBACK 0x00")
 	c.ask("SET plain 3")
-	c.expect("PUBACK 0x00")
-	await(t, s, func(st emulator.State) bool { return st.Delayed == 3 })
+	c.Expect("PUBACK 0x00")
+	await.State(t, s, func(st emulator.State) bool { return st.Delayed == 3 })
 	s.FastForward(time.Hour)
-	c.expect("reply +OK")
+	c.Expect("reply +OK")
 	if diff := cmp.Diff([]string{"late", "plain"}, s.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	s.FastForward(10 * time.Hour)
-	c.expect("reply +OK", "reply +OK", "PUBACK 0x00")
+	c.Expect("reply +OK", "reply +OK", "PUBACK 0x00")
 	if st := s.State(); st.Delayed != 0 {
 		t.Errorf("state %+v", st)
 	}
@@ -768,14 +769,14 @@ func TestMessageExpiry(t *testing.T) {
 	for _, seconds := range []uint32{3600, 7200} {
 		p := c.publication("SET", fmt.Sprintf("k%d", seconds), "v")
 		p.Properties.MessageExpiry = &seconds
-		c.send(p)
+		c.Send(p)
 	}
-	c.expect("PUBACK 0x00", "PUBACK 0x00")
+	c.Expect("PUBACK 0x00", "PUBACK 0x00")
 	// The requests did not arrive at the same time: both must be delivered, and the second must not have
 	// expired.
-	await(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
+	await.State(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
 	s.FastForward(90 * time.Minute)
-	c.expect("reply +OK")
+	c.Expect("reply +OK")
 	if diff := cmp.Diff([]string{"k7200"}, s.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
@@ -790,14 +791,14 @@ func TestDelayedRequestOfAGoneClient(t *testing.T) {
 	c := connect(t, s, "c")
 	c.ask("KEYNOTIFY k")
 	c.ask("SET k v")
-	await(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
+	await.State(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
 	s.DropAll()
 	c = connect(t, s, "c")
 	s.FastForward(time.Hour)
 	if st := s.State(); st.Registrations != 0 || st.Keys != 1 {
 		t.Errorf("state %+v", st)
 	}
-	c.expect("reply +OK") // to the same topic
+	c.Expect("reply +OK") // to the same topic
 }
 
 func TestDropAll(t *testing.T) {
@@ -805,14 +806,14 @@ func TestDropAll(t *testing.T) {
 	s := emulator.Start(t)
 	a, b, silent := connect(t, s, "a"), connect(t, s, "b"), dial(t, s, "")
 	a.do("KEYNOTIFY k", "+OK")
-	await(t, s, func(st emulator.State) bool { return st.Connections == 3 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 3 })
 	s.DropAll()
 	if st := s.State(); st.Clients != 0 || st.Registrations != 0 {
 		t.Errorf("state %+v", st)
 	}
-	a.ended()
-	b.ended()
-	silent.ended()
+	a.Ended()
+	b.Ended()
+	silent.Ended()
 	connect(t, s, "a").do("GET k", "$-1")
 }
 
@@ -827,8 +828,8 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 	// One notification is sent but unacknowledged.
-	for p := c.receive(); ; p = c.receive() {
-		got := c.describe(p)
+	for p := c.Receive(); ; p = c.Receive() {
+		got := c.Describe(p)
 		if got == "DISCONNECT 0x97" {
 			break
 		}
@@ -836,8 +837,8 @@ func TestOverflow(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	c.ended()
-	await(t, s, func(st emulator.State) bool { return st.Registrations == 0 })
+	c.Ended()
+	await.State(t, s, func(st emulator.State) bool { return st.Registrations == 0 })
 }
 
 func TestKeptReplies(t *testing.T) {
@@ -846,35 +847,35 @@ func TestKeptReplies(t *testing.T) {
 	c := connect(t, s, "c", remember)
 	c.do0("KEYNOTIFY k")
 	s.FastForward(time.Hour)
-	c.expect("reply +OK")
+	c.Expect("reply +OK")
 	c.do0("SET k v")
 	s.FastForward(time.Hour)
 	// The first reply is sent but not acknowledged; the second comes while the client is disconnected.
 	for range 2 {
-		c.receive()
+		c.Receive()
 	}
 	c.do0("GET k")
 	s.DropAll()
 	s.FastForward(time.Hour)
 	d := dial(t, s, "c")
-	if ack := d.hello(func(p *packets.Connect) { remember(p); p.Properties.ReceiveMaximum = pointer(uint16(1)) }); !ack.SessionPresent {
+	if ack := d.Hello(func(p *packets.Connect) { remember(p); p.Properties.ReceiveMaximum = pointer(uint16(1)) }); !ack.SessionPresent {
 		t.Fatal("the session is gone")
 	}
 	// Both arrive in order, with DUP if they were sent before.
 	for i, want := range []string{"reply +OK", "reply $1\r\nv"} {
-		p := d.receive()
-		if got, dup := d.describe(p), p.Content.(*packets.Publish).Duplicate; got != want || dup != (i == 0) {
+		p := d.Receive()
+		if got, dup := d.Describe(p), p.Content.(*packets.Publish).Duplicate; got != want || dup != (i == 0) {
 			t.Errorf("got %s, DUP %t; want %s", got, dup, want)
 		}
-		d.acknowledge(p)
+		d.Acknowledge(p)
 	}
 }
 
 // do0 expects only the PUBACK.
 func (c *client) do0(words string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.ask(words)
-	c.expect("PUBACK 0x00")
+	c.Expect("PUBACK 0x00")
 }
 
 // TestOrdinaryMessages: an application's own messages pass independently of the store, even if both sides use
@@ -883,61 +884,61 @@ func TestOrdinaryMessages(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
 	a, b := connect(t, s, "a"), connect(t, s, "b")
-	a.subscribe("app/+", 1)
-	b.send(&packets.Publish{Topic: "app/retained", QoS: 1, PacketID: b.packetID(), Retain: true, Payload: []byte("r"), Properties: &packets.Properties{
+	a.Subscribe("app/+", 1)
+	b.Send(&packets.Publish{Topic: "app/retained", QoS: 1, PacketID: b.PacketID(), Retain: true, Payload: []byte("r"), Properties: &packets.Properties{
 		User: []packets.User{{Key: "name", Value: "value"}},
 	}})
-	if ack := b.receive().Content.(*packets.Puback); len(ack.Properties.User) != 0 {
+	if ack := b.Receive().Content.(*packets.Puback); len(ack.Properties.User) != 0 {
 		t.Errorf("PUBACK with the user properties of the PUBLISH: %v", ack)
 	}
-	p := a.receive()
+	p := a.Receive()
 	if diff := cmp.Diff([]packets.User{{Key: "name", Value: "value"}}, p.Content.(*packets.Publish).Properties.User); diff != "" {
 		t.Errorf("user properties (-want +got):\n%s", diff)
 	}
-	a.acknowledge(p)
+	a.Acknowledge(p)
 	for i := range 50 {
-		b.send(&packets.Publish{Topic: "app/x", QoS: 1, PacketID: b.packetID(), Payload: fmt.Append(nil, i), Properties: &packets.Properties{}})
-		b.expect("PUBACK 0x00")
+		b.Send(&packets.Publish{Topic: "app/x", QoS: 1, PacketID: b.PacketID(), Payload: fmt.Append(nil, i), Properties: &packets.Properties{}})
+		b.Expect("PUBACK 0x00")
 		a.do3(fmt.Sprintf("PUBLISH app/x q1 %d", i))
 	}
 	c := dial(t, s, "c")
-	c.hello()
-	c.subscribe("$share/group/jobs", 1)
-	c.subscribe("app/retained", 0)
-	c.expect("PUBLISH app/retained q0 r")
-	b.send(&packets.Publish{Topic: "jobs", QoS: 0, Payload: []byte("j"), Properties: &packets.Properties{}})
-	c.expect("PUBLISH jobs q0 j")
+	c.Hello()
+	c.Subscribe("$share/group/jobs", 1)
+	c.Subscribe("app/retained", 0)
+	c.Expect("PUBLISH app/retained q0 r")
+	b.Send(&packets.Publish{Topic: "jobs", QoS: 0, Payload: []byte("j"), Properties: &packets.Properties{}})
+	c.Expect("PUBLISH jobs q0 j")
 }
 
 // do3 expects a message while a request is in flight.
 func (c *client) do3(message string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.ask("GET k")
 	want := map[string]bool{message: true, "PUBACK 0x00": true, "reply $-1": true}
 	for range len(want) {
-		p := c.receive()
-		if got := c.describe(p); !want[got] {
-			c.t.Fatalf("got %s", got)
+		p := c.Receive()
+		if got := c.Describe(p); !want[got] {
+			c.T.Fatalf("got %s", got)
 		}
-		delete(want, c.describe(p))
-		c.acknowledge(p)
+		delete(want, c.Describe(p))
+		c.Acknowledge(p)
 	}
 }
 
 func TestMQTT3(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
-	conn := dial(t, s, "old").conn
+	conn := dial(t, s, "old").Conn
 	// CONNECT of MQTT 3.1.1 as "old", SUBSCRIBE 1 to "t" with QoS 1, PUBLISH "x" to "t".
 	exchange(t, conn, "\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03old"+"\x82\x06\x00\x01\x00\x01t\x01"+"\x30\x04\x00\x01tx",
 		"\x20\x02\x00\x00"+"\x90\x03\x00\x01\x01"+"\x30\x04\x00\x01tx")
 	// An MQTT 3.1.1 subscriber gets a reply without its properties.
 	c := dial(t, s, "c")
-	c.hello()
+	c.Hello()
 	p := c.publication("GET", "k")
 	p.Properties.ResponseTopic = "t"
-	c.send(p)
-	c.expect("PUBACK 0x00")
+	c.Send(p)
+	c.Expect("PUBACK 0x00")
 	exchange(t, conn, "", "\x32\x0a\x00\x01t\x00\x01$-1\r\n")
 	// MQTT 3.1.1 servers send no DISCONNECT.
 	if err := s.Close(); err != nil {
@@ -1052,16 +1053,16 @@ func TestClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, s, func(st emulator.State) bool { return st.Connections == 3 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 3 })
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	c.expect("reply +OK", "DISCONNECT 0x8b")
-	c.ended()
-	silent.ended()
+	c.Expect("reply +OK", "DISCONNECT 0x8b")
+	c.Ended()
+	silent.Ended()
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	stuck.conn.Close()
+	stuck.Conn.Close()
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

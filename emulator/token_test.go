@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -156,21 +157,21 @@ func TestTokenEnds(t *testing.T) {
 	one.do("SET k v", "+OK") // the rule names the token's subject
 	s.FastForward(59 * time.Minute)
 	fresh := issue(t, i, s.Now(), time.Hour)
-	two.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(fresh)}})
-	if auth, ok := two.receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
+	two.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(fresh)}})
+	if auth, ok := two.Receive().Content.(*packets.Auth); !ok || auth.ReasonCode != 0 {
 		t.Fatalf("got %v, want AUTH 0x00", auth)
 	}
 	s.FastForward(2 * time.Minute)
-	one.ended()
+	one.Ended()
 	two.do("GET k", "$1\r\nv")
-	if ack := dial(t, s, "three").hello(withToken(token)); ack.ReasonCode != 0x87 {
+	if ack := dial(t, s, "three").Hello(withToken(token)); ack.ReasonCode != 0x87 {
 		t.Errorf("CONNACK %#x with a token that has ended", ack.ReasonCode)
 	}
-	two.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token)}})
-	two.expect("DISCONNECT 0x87")
-	two.ended()
+	two.Send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(token)}})
+	two.Expect("DISCONNECT 0x87")
+	two.Ended()
 	s.FastForward(2 * time.Hour)
-	await(t, s, func(st emulator.State) bool { return st.Connections == 0 })
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 0 })
 }
 
 // TestTokenEndsEverywhere: when a token expires, everything that its client opened ends on every port: the
@@ -197,7 +198,7 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := &client{t: t, conn: ws.NetConn(), id: "web"}
+	web := over(t, ws.NetConn(), "web")
 	var packet bytes.Buffer
 	hello := &packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: "web", CleanStart: true, Properties: &packets.Properties{}}
 	withToken(token)(hello)
@@ -212,8 +213,8 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	}
 
 	mqtt := connect(t, s, "mqtt", withToken(token))
-	mqtt.send(mqtt.publication("SET", "late", "v"))
-	mqtt.expect("PUBACK 0x00") // the server's latency delays the request
+	mqtt.Send(mqtt.publication("SET", "late", "v"))
+	mqtt.Expect("PUBACK 0x00") // the server's latency delays the request
 	s.FastForward(30 * time.Minute)
 	idle.Expect(t, "+PONG\r\n", "PING")
 	s.FastForward(2 * time.Hour)
@@ -223,8 +224,8 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	if late := watching.Closed(t); len(late) > 0 {
 		t.Errorf("after the token's end: %q", late)
 	}
-	web.ended()
-	mqtt.ended()
+	web.Ended()
+	mqtt.Ended()
 	out.Expect(t, "-NOAUTH Authentication required.\r\n", "PING")
 	s.FastForward(5 * time.Hour)
 	renewed.Expect(t, ":0\r\n", "EXISTS", "late")
@@ -239,7 +240,7 @@ func TestRefusedWithToken(t *testing.T) {
 	}})
 	connect(t, s, "taken", withToken("ann"))
 	heap := func() uint64 {
-		await(t, s, func(st emulator.State) bool { return st.Connections == 1 })
+		await.State(t, s, func(st emulator.State) bool { return st.Connections == 1 })
 		runtime.GC()
 		runtime.GC() // frees what the first collection found in pools
 		var m runtime.MemStats
@@ -249,13 +250,13 @@ func TestRefusedWithToken(t *testing.T) {
 	before := heap()
 	for range clients {
 		c := dial(t, s, "taken")
-		if ack := c.hello(withToken("eve"), func(p *packets.Connect) {
+		if ack := c.Hello(withToken("eve"), func(p *packets.Connect) {
 			p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", make([]byte, will), &packets.Properties{}
 		}); ack.ReasonCode != 0x85 {
 			t.Fatalf("CONNACK %#x", ack.ReasonCode)
 		}
-		c.ended()
-		c.conn.Close()
+		c.Ended()
+		c.Conn.Close()
 	}
 	if after := heap(); after > before+clients*will/4 {
 		t.Errorf("%d refused clients left %d bytes", clients, after-before)

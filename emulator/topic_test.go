@@ -93,21 +93,21 @@ func TestForgedReply(t *testing.T) {
 	ann := connect(t, s, "4142", as("ann"))
 	eve := connect(t, s, "AB", as("eve"))
 	for _, filter := range []string{wire.ResponseTopic("4142"), "clients/4142/#", "$share/g/clients/4142/#", "clients/4142/+/statestore/_any_/command/invoke/response"} {
-		eve.send(&packets.Subscribe{PacketID: eve.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
-		if got := eve.describe(eve.receive()); got != "SUBACK 135" {
+		eve.Send(&packets.Subscribe{PacketID: eve.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
+		if got := eve.Describe(eve.Receive()); got != "SUBACK 135" {
 			t.Errorf("eve subscribes to %s: %s", filter, got)
 		}
 	}
 	forged := eve.publication("GET", "eve/1")
 	forged.Properties.ResponseTopic = wire.ResponseTopic("4142")
-	eve.send(forged)
-	eve.expect("PUBACK 0x87")
+	eve.Send(forged)
+	eve.Expect("PUBACK 0x87")
 	ann.do("SET k v", "+OK")
 	eve.do("GET eve/1", "$-1")
 	own := dial(t, s, "statestore")
-	own.hello(as("ann"))
-	own.send(&packets.Subscribe{PacketID: own.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: "clients/statestore/#", QoS: 1}}})
-	if got := own.describe(own.receive()); got != "SUBACK 135" {
+	own.Hello(as("ann"))
+	own.Send(&packets.Subscribe{PacketID: own.PacketID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: "clients/statestore/#", QoS: 1}}})
+	if got := own.Describe(own.Receive()); got != "SUBACK 135" {
 		t.Errorf("statestore subscribes to clients/statestore/#: %s", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
@@ -110,9 +111,7 @@ func TestCloseWaitsForNoWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer upgraded.Close()
-	if err := s.Await(t.Context(), func(st emulator.State) bool { return st.Connections == 2 }); err != nil {
-		t.Fatal(err)
-	}
+	await.State(t, s, func(st emulator.State) bool { return st.Connections == 2 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -389,9 +390,7 @@ func TestInterruptedOnce(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- runLine(ctx, a, "sscli", []string{"get", "a", "b", "-u", store.URL()}) }()
-	if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Requests == 2 }); err != nil {
-		t.Fatal(err)
-	}
+	await.State(t, store, func(s emulator.State) bool { return s.Requests == 2 })
 	interrupt(&signals.Interrupted{Signal: syscall.SIGINT})
 	if code := a.Report(<-ended); code != 130 {
 		t.Errorf("exit code %d, want 130", code)

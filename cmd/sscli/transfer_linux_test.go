@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,10 +11,10 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 var transferKeys = flag.Int("transfer-keys", 20_000, "how many keys TestExportIntoImport moves, see scripts/long.sh")
@@ -85,11 +84,7 @@ func exportIntoImport(t *testing.T, program string, keys int) map[string]float64
 	if err := exporting.Wait(); err != nil {
 		t.Fatalf("export: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := to.Await(ctx, func(s emulator.State) bool { return s.Keys == keys }); err != nil {
-		t.Fatal(err)
-	}
+	await.State(t, to, func(s emulator.State) bool { return s.Keys == keys })
 	peaks["import"] = peakMemory(t, importing.Process.Pid)
 	if err := input.Close(); err != nil {
 		t.Fatal(err)

@@ -274,7 +274,7 @@ func TestLayers(t *testing.T) {
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},
-		{"paho's packets are mqtt's", func(p string) bool { return ships(p) && p != mqtt }, direct,
+		{"paho's packets are mqtt's", func(p string) bool { return ships(p) && p != mqtt && !under(p, module+"/internal/testkit") }, direct,
 			func(i string) bool { return under(i, paho) }},
 		{"client knows no user", func(p string) bool { return p == client }, all,
 			func(i string) bool { return under(i, emulator, format, repl, cmd) || flags(i) }},

@@ -20,7 +20,7 @@ func TestSessionsLeftBehind(t *testing.T) {
 	sessions := 0
 	leave := func(id, user string) {
 		t.Helper()
-		connect(t, s, id, lasting, as(user)).conn.Close()
+		connect(t, s, id, lasting, as(user)).Conn.Close()
 		sessions++
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == min(sessions, 4) })
 	}
@@ -34,8 +34,8 @@ func TestSessionsLeftBehind(t *testing.T) {
 	connect(t, s, "new", as("bob")) // ends session 3
 	resume(t, s, "4", lasting, as("mallory"))
 	d := dial(t, s, "late")
-	d.send(d.connection(as("bob")))
-	d.ended("CONNACK 0x97")
+	d.Send(d.Connection(as("bob")))
+	d.Ended("CONNACK 0x97")
 }
 
 // TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that other
@@ -49,15 +49,15 @@ func TestSessionsOfConnectedClients(t *testing.T) {
 		return func(c *packets.Connect) { c.UsernameFlag, c.Username = true, user }
 	}
 	for _, id := range []string{"ann1", "ann2"} {
-		connect(t, s, id, lasting, as("ann")).conn.Close()
+		connect(t, s, id, lasting, as("ann")).Conn.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 	}
 	for _, id := range []string{"1", "2"} {
 		connect(t, s, id, as("mallory"))
 	}
 	d := dial(t, s, "3")
-	d.send(d.connection(as("mallory")))
-	d.ended("CONNACK 0x97")
+	d.Send(d.Connection(as("mallory")))
+	d.Ended("CONNACK 0x97")
 	connect(t, s, "ann3", as("ann")) // ends ann1's session
 	resume(t, s, "ann2", lasting, as("ann"))
 }
@@ -76,17 +76,17 @@ func TestSessionsAfterReauthentication(t *testing.T) {
 		t.Helper()
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == sessions })
 	}
-	connect(t, s, "owner", lasting, as("ann")).conn.Close()
+	connect(t, s, "owner", lasting, as("ann")).Conn.Close()
 	gone(1)
 	for range 4 {
 		c := connect(t, s, "changing", as("ann"))
-		c.send(&packets.Auth{ReasonCode: packets.AuthReauthenticate, Properties: &packets.Properties{AuthMethod: "NAME", AuthData: []byte("bob")}})
-		c.expect("AUTH 0x00 NAME ")
-		c.conn.Close()
+		c.Send(&packets.Auth{ReasonCode: packets.AuthReauthenticate, Properties: &packets.Properties{AuthMethod: "NAME", AuthData: []byte("bob")}})
+		c.Expect("AUTH 0x00 NAME ")
+		c.Conn.Close()
 		gone(1)
 	}
 	for i, id := range []string{"1", "2", "3"} {
-		connect(t, s, id, lasting, as("mallory")).conn.Close()
+		connect(t, s, id, lasting, as("mallory")).Conn.Close()
 		gone(i + 2)
 	}
 	connect(t, s, "new", as("cid")) // ends session 1

@@ -35,8 +35,8 @@ func TestBudget(t *testing.T) {
 	}
 	hello := func(s *server, i int, change ...func(*packets.Connect)) byte {
 		c := dial(t, s, fmt.Sprint("c", i))
-		code := c.hello(append([]func(*packets.Connect){lasting}, change...)...).ReasonCode
-		c.conn.Close()
+		code := c.Hello(append([]func(*packets.Connect){lasting}, change...)...).ReasonCode
+		c.Conn.Close()
 		return code
 	}
 	startSmall := func(t *testing.T) *server { return start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}}) }
@@ -69,58 +69,58 @@ func TestBudget(t *testing.T) {
 		s := startSmall(t)
 		c := connect(t, s, "c")
 		for range 100 {
-			c.send(c.message("t", 2, ""))
+			c.Send(c.Message("t", 2, ""))
 		}
 		for id := range 100 {
-			c.expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
+			c.Expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
 		}
-		c.conn.Close()
+		c.Conn.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Sessions == 0 && st.Connections == 0 && st.Kept == 0 })
 	})
 	t.Run("subscriptions", func(t *testing.T) {
 		s := startSmall(t)
 		c := connect(t, s, "c")
 		refused := func(i int) bool {
-			c.subscription(fmt.Sprintf("%d/%s", i, block[:60_000]), 1)
-			return c.describe(c.receive()) == "SUBACK 151"
+			c.Subscription(fmt.Sprintf("%d/%s", i, block[:60_000]), 1)
+			return c.Describe(c.Receive()) == "SUBACK 151"
 		}
 		if n := exhaust(t, refused); n > most/60_000 {
 			t.Errorf("%d subscriptions", n)
 		}
-		c.send(&packets.Unsubscribe{PacketID: c.packetID(), Topics: []string{"0/" + block[:60_000]}, Properties: &packets.Properties{}})
-		c.expect("UNSUBACK 0")
-		c.subscribe("t", 1)
+		c.Send(&packets.Unsubscribe{PacketID: c.PacketID(), Topics: []string{"0/" + block[:60_000]}, Properties: &packets.Properties{}})
+		c.Expect("UNSUBACK 0")
+		c.Subscribe("t", 1)
 	})
 	t.Run("retained", func(t *testing.T) {
 		s := startSmall(t)
 		c := connect(t, s, "c")
 		more := func(i int) bool {
-			p := c.message(fmt.Sprint(i), 1, block, retain)
-			c.send(p)
-			return c.describe(c.receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID)
+			p := c.Message(fmt.Sprint(i), 1, block, retain)
+			c.Send(p)
+			return c.Describe(c.Receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID)
 		}
 		n := exhaust(t, more)
 		if n < 5 || n > 8 {
 			t.Errorf("%d messages", n)
 		}
-		c.publish("0", 1, "", 0x10, retain)
-		c.publish("1", 1, strings.ToUpper(block), 0x10, retain)
+		c.Publish("0", 1, "", 0x10, retain)
+		c.Publish("1", 1, strings.ToUpper(block), 0x10, retain)
 	})
 	t.Run("kept messages", func(t *testing.T) {
 		s := startSmall(t)
 		const sessions = 20
 		for i := range sessions {
 			sub := connect(t, s, fmt.Sprint("sub", i), lasting)
-			sub.subscribe("t", 2)
-			sub.conn.Close()
+			sub.Subscribe("t", 2)
+			sub.Conn.Close()
 		}
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 		pub := connect(t, s, "pub")
 		// All sessions share the memory of the message.
 		n := exhaust(t, func(int) bool {
-			p := pub.message("t", 1, block)
-			pub.send(p)
-			return pub.describe(pub.receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID)
+			p := pub.Message("t", 1, block)
+			pub.Send(p)
+			return pub.Describe(pub.Receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID)
 		})
 		if n < 4 || n > 7 {
 			t.Errorf("%d messages", n)
@@ -128,20 +128,20 @@ func TestBudget(t *testing.T) {
 		for i := range sessions {
 			c := resume(t, s, fmt.Sprint("sub", i))
 			for range n {
-				c.expect("t q1: " + block)
+				c.Expect("t q1: " + block)
 			}
-			c.conn.Close()
+			c.Conn.Close()
 			s.await(t, func(st broker.Stats) bool { return st.Connections == 1 })
 		}
 		free(s)
-		pub.publish("t", 2, block, 0)
+		pub.Publish("t", 2, block, 0)
 	})
 	t.Run("a client that does not read", func(t *testing.T) {
 		s := startSmall(t)
 		lazy, sub, pub := connect(t, s, "lazy"), connect(t, s, "sub"), connect(t, s, "pub")
-		lazy.conn.(*net.TCPConn).SetReadBuffer(1)
+		lazy.Conn.(*net.TCPConn).SetReadBuffer(1)
 		for _, c := range []*client{lazy, sub} {
-			c.subscribe("t", 0)
+			c.Subscribe("t", 0)
 		}
 		text, limit := block, 500 // most messages are in kernel buffers
 		if runtime.GOOS == "windows" {
@@ -151,8 +151,8 @@ func TestBudget(t *testing.T) {
 			text, limit = text[:len(text)/smaller], limit*smaller
 		}
 		n := exhaust(t, func(int) bool {
-			pub.publish("t", 1, text, 0)
-			sub.expect("t q0: " + text)
+			pub.Publish("t", 1, text, 0)
+			sub.Expect("t q0: " + text)
 			s.Lock()
 			defer s.Unlock()
 			return s.Stats().Clients == 2
@@ -160,7 +160,7 @@ func TestBudget(t *testing.T) {
 		if n > limit {
 			t.Errorf("%d messages", n)
 		}
-		lazy.conn.Close()
+		lazy.Conn.Close()
 		free(s)
 	})
 	t.Run("many clients that do not read, and one that does", func(t *testing.T) {
@@ -173,17 +173,17 @@ func TestBudget(t *testing.T) {
 		s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
 		for i := range many {
 			lazy := connect(t, s, fmt.Sprint("lazy", i))
-			lazy.conn.(*net.TCPConn).SetReadBuffer(1)
-			lazy.subscribe("t", 0)
+			lazy.Conn.(*net.TCPConn).SetReadBuffer(1)
+			lazy.Subscribe("t", 0)
 		}
 		sub, pub := connect(t, s, "sub"), connect(t, s, "pub")
-		sub.subscribe("t", 0)
+		sub.Subscribe("t", 0)
 		for i := range most * 3 / 4 / len(text) { // the rest is for the outboxes
-			pub.publish(fmt.Sprint("retained/", i), 1, text, 0x10, retain)
+			pub.Publish(fmt.Sprint("retained/", i), 1, text, 0x10, retain)
 		}
 		n := exhaust(t, func(int) bool {
-			pub.publish("t", 1, text, 0)
-			sub.expect("t q0: " + text)
+			pub.Publish("t", 1, text, 0)
+			sub.Expect("t q0: " + text)
 			s.Lock()
 			defer s.Unlock()
 			if kept := s.Stats().Kept; kept > most+most/4+step {
@@ -199,36 +199,36 @@ func TestBudget(t *testing.T) {
 		s := startSmall(t)
 		lazy, sub, pub := connect(t, s, "lazy", lasting), connect(t, s, "sub"), connect(t, s, "pub")
 		for _, c := range []*client{lazy, sub} {
-			c.subscribe("t", 1)
+			c.Subscribe("t", 1)
 		}
 		n := exhaust(t, func(int) bool {
-			p := pub.message("t", 1, block[:50_000])
-			pub.send(p)
-			sub.expect("t q1: " + block[:50_000])
-			if pub.describe(pub.receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID) {
+			p := pub.Message("t", 1, block[:50_000])
+			pub.Send(p)
+			sub.Expect("t q1: " + block[:50_000])
+			if pub.Describe(pub.Receive()) == fmt.Sprintf("PUBACK %d 0x97", p.PacketID) {
 				return true
 			}
-			lazy.receive()
+			lazy.Receive()
 			return false
 		})
 		if n > 2*most/50_000 {
 			t.Errorf("%d messages", n)
 		}
-		sub.nothing()
+		sub.Nothing()
 	})
 	t.Run("packets that do not end", func(t *testing.T) {
 		s := startSmall(t)
 		c := connect(t, s, "c")
-		c.raw("\x30\xff\xff\xff\x7f\x00\x01t\x00")
+		c.Raw("\x30\xff\xff\xff\x7f\x00\x01t\x00")
 		go func() {
 			for range 100 {
-				if _, err := c.conn.Write([]byte(block)); err != nil {
+				if _, err := c.Conn.Write([]byte(block)); err != nil {
 					return
 				}
 			}
 		}()
-		c.ended("DISCONNECT 0x97")
-		c.conn.Close()
+		c.Ended("DISCONNECT 0x97")
+		c.Conn.Close()
 		free(s)
 	})
 	t.Run("topic aliases", func(t *testing.T) {
@@ -237,14 +237,14 @@ func TestBudget(t *testing.T) {
 		alias := uint16(0)
 		refused := func(int) bool {
 			alias++
-			p := c.message(block[:60_000], 1, "", func(p *packets.Publish) { p.Properties.TopicAlias = pointer(alias) })
-			c.send(p)
-			return c.describe(c.receive()) == "DISCONNECT 0x97"
+			p := c.Message(block[:60_000], 1, "", func(p *packets.Publish) { p.Properties.TopicAlias = pointer(alias) })
+			c.Send(p)
+			return c.Describe(c.Receive()) == "DISCONNECT 0x97"
 		}
 		if n := exhaust(t, refused); n > most/60_000 {
 			t.Errorf("%d aliases", n)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 		free(s)
 	})
 }
@@ -257,8 +257,8 @@ func TestPublishToManyWithinBudget(t *testing.T) {
 	s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
 	for i := range many {
 		c := connect(t, s, fmt.Sprint("c", i), lasting)
-		c.subscribe("all", 0)
-		c.conn.Close()
+		c.Subscribe("all", 0)
+		c.Conn.Close()
 	}
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 	payload := make([]byte, 1<<20)
@@ -317,26 +317,26 @@ func TestResumeTogether(t *testing.T) {
 	ids := []string{"a", "b", "c", "d"}
 	for _, id := range ids {
 		c := connect(t, s, id, lasting)
-		c.subscribe("t", 1)
-		c.conn.Close()
+		c.Subscribe("t", 1)
+		c.Conn.Close()
 	}
 	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	pub := connect(t, s, "pub")
 	payload := strings.Repeat("x", size)
 	for range kept / size {
-		pub.publish("t", 1, payload, 0)
+		pub.Publish("t", 1, payload, 0)
 	}
 	var clients []*client
 	for _, id := range ids {
 		c := dialWebSocket(t, "ws://"+ln.Addr().String()+"/mqtt", id)
-		if ack := c.hello(lasting, receiveMaximum(10_000)); ack.ReasonCode != 0 {
+		if ack := c.Hello(lasting, receiveMaximum(10_000)); ack.ReasonCode != 0 {
 			t.Fatalf("CONNACK %#x", ack.ReasonCode)
 		}
 		clients = append(clients, c)
 	}
 	last := clients[len(clients)-1]
 	for range kept / size {
-		last.expect("t q1: " + payload)
+		last.Expect("t q1: " + payload)
 	}
 	s.Lock()
 	st := s.Stats()

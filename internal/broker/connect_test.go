@@ -54,8 +54,8 @@ func TestFirstPacket(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, s, "c")
-			c.raw(tt.bytes)
-			c.ended(tt.want...)
+			c.Raw(tt.bytes)
+			c.Ended(tt.want...)
 		})
 	}
 }
@@ -103,11 +103,11 @@ func TestProtocolErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, s, "c")
-			c.raw(tt.bytes)
+			c.Raw(tt.bytes)
 			if tt.code == "0x93" {
-				c.expect("PUBREC 1 0x10", "PUBREC 2 0x10")
+				c.Expect("PUBREC 1 0x10", "PUBREC 2 0x10")
 			}
-			c.ended("DISCONNECT " + tt.code)
+			c.Ended("DISCONNECT " + tt.code)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestConnack(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second}})
 	c := dial(t, s, "")
-	p := c.hello(func(p *packets.Connect) { p.KeepAlive = 200 }).Properties
+	p := c.Hello(func(p *packets.Connect) { p.KeepAlive = 200 }).Properties
 	switch {
 	case *p.ReceiveMaximum != 7, *p.MaximumPacketSize != 5000, *p.TopicAliasMaximum != 3:
 		t.Errorf("limits %d %d %d", *p.ReceiveMaximum, *p.MaximumPacketSize, *p.TopicAliasMaximum)
@@ -128,11 +128,11 @@ func TestConnack(t *testing.T) {
 		t.Error("no client id was assigned")
 	}
 	other := dial(t, s, "")
-	if q := other.hello().Properties; q.AssignedClientID == p.AssignedClientID || q.ServerKeepAlive != nil {
+	if q := other.Hello().Properties; q.AssignedClientID == p.AssignedClientID || q.ServerKeepAlive != nil {
 		t.Errorf("id %q, server keep-alive %v", q.AssignedClientID, q.ServerKeepAlive)
 	}
-	other.nothing()
-	c.nothing()
+	other.Nothing()
+	c.Nothing()
 }
 
 // TestConnackSize: a client whose maximum packet size does not allow the CONNACK is refused with a smaller
@@ -146,16 +146,16 @@ func TestConnackSize(t *testing.T) {
 	})
 	for size := range uint32(30) {
 		c := dial(t, s, "c")
-		c.send(c.connection(func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(size + 1) }))
+		c.Send(c.Connection(func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(size + 1) }))
 		switch size++; {
 		case size < 5:
-			c.ended()
+			c.Ended()
 		case size < 11: // fixed header, two bytes of flags and code, and two properties of three bytes
-			c.ended("CONNACK 0x95")
+			c.Ended("CONNACK 0x95")
 		default:
-			c.expect("CONNACK 0x00")
-			c.send(&packets.Disconnect{Properties: &packets.Properties{}})
-			c.ended()
+			c.Expect("CONNACK 0x00")
+			c.Send(&packets.Disconnect{Properties: &packets.Properties{}})
+			c.Ended()
 		}
 	}
 	s.Lock()
@@ -174,16 +174,16 @@ func TestTakeOver(t *testing.T) {
 		Disconnected: func(c *broker.Client) { events = append(events, "-"+c.ID) },
 	})
 	old := connect(t, s, "c", lasting)
-	old.subscribe("t", 1)
+	old.Subscribe("t", 1)
 	c := resume(t, s, "c")
-	old.ended("DISCONNECT 0x8e")
-	c.publish("t", 0, "x", 0)
-	c.expect("t q0: x")
+	old.Ended("DISCONNECT 0x8e")
+	c.Publish("t", 0, "x", 0)
+	c.Expect("t q0: x")
 	// A clean start discards the session [MQTT-3.1.2-4].
 	d := connect(t, s, "c")
-	c.ended("DISCONNECT 0x8e")
-	d.publish("t", 1, "x", 0x10)
-	d.nothing()
+	c.Ended("DISCONNECT 0x8e")
+	d.Publish("t", 1, "x", 0x10)
+	d.Nothing()
 	s.Lock()
 	defer s.Unlock()
 	if got := strings.Join(events, " "); got != "+c -c +c -c +c" {
@@ -204,13 +204,13 @@ func TestSessionExpiry(t *testing.T) {
 	present := func(id string, want bool) *client {
 		t.Helper()
 		c := dial(t, s, id)
-		if ack := c.hello(seconds(100_000)); ack.SessionPresent != want {
+		if ack := c.Hello(seconds(100_000)); ack.SessionPresent != want {
 			t.Errorf("%s: session present %t", id, ack.SessionPresent)
 		}
 		return c
 	}
 	leave := func(c *client) {
-		c.conn.Close()
+		c.Conn.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	}
 	leave(present("c", false))
@@ -224,11 +224,11 @@ func TestSessionExpiry(t *testing.T) {
 	s.advance(100_000 * time.Second)
 	c = present("c", false)
 
-	c.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
-	c.ended()
+	c.Send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
+	c.Ended()
 	c = present("c", false)
-	c.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(200_000))}})
-	c.ended()
+	c.Send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(200_000))}})
+	c.Ended()
 	s.advance(199_000 * time.Second)
 	leave(present("c", true))
 
@@ -245,26 +245,26 @@ func TestReconnectAtOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub")
-	sub.subscribe("t", 0)
-	sub.subscribe("will", 0)
+	sub.Subscribe("t", 0)
+	sub.Subscribe("will", 0)
 	const times = 2000
 	for i := range times {
 		c := dial(t, s, "c")
-		ack := c.hello(lasting, func(p *packets.Connect) { p.WillFlag, p.WillTopic = true, "will" })
+		ack := c.Hello(lasting, func(p *packets.Connect) { p.WillFlag, p.WillTopic = true, "will" })
 		if kept := i%2 == 1; ack.SessionPresent != kept {
 			t.Fatalf("connection %d: session present %t", i, ack.SessionPresent)
 		}
 		var last bytes.Buffer
-		c.message("t", 0, fmt.Sprint(i)).WriteTo(&last)
+		c.Message("t", 0, fmt.Sprint(i)).WriteTo(&last)
 		expiry := uint32(3600 * (1 - i%2))
 		(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: &expiry}}).WriteTo(&last)
-		c.raw(last.String())
-		c.conn.Close()
+		c.Raw(last.String())
+		c.Conn.Close()
 	}
 	for i := range times {
-		sub.expect(fmt.Sprintf("t q0: %d", i))
+		sub.Expect(fmt.Sprintf("t q0: %d", i))
 	}
-	sub.nothing()
+	sub.Nothing()
 }
 
 // TestLogin: user names, and reason strings.
@@ -287,30 +287,30 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	c := dial(t, s, "c")
-	if ack := c.hello(user("eve", "secret")); ack.ReasonCode != 0x86 || ack.Properties.ReasonString != "no, eve" {
+	if ack := c.Hello(user("eve", "secret")); ack.ReasonCode != 0x86 || ack.Properties.ReasonString != "no, eve" {
 		t.Errorf("CONNACK %#x %q", ack.ReasonCode, ack.Properties.ReasonString)
 	}
-	c.ended()
+	c.Ended()
 	c = connect(t, s, "c", user("ann", "secret"))
-	c.subscription("read", 1, func(p *packets.Subscribe) {
+	c.Subscription("read", 1, func(p *packets.Subscribe) {
 		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: "write"}, packets.SubOptions{Topic: "$share/g/read"},
 			packets.SubOptions{Topic: "both", QoS: 2}, packets.SubOptions{Topic: "a+"})
 	})
-	c.expect("SUBACK 1 135 0 2 143")
-	c.publish("read", 1, "", 0x87)
-	c.publish("read", 2, "", 0x87)
-	c.publish("read", 0, "", 0) // ignored silently
-	c.publish("write", 1, "", 0x10)
-	c.publish("$SYS/broker/version", 1, "", 0x87) // 4.7.2
-	c.nothing()
+	c.Expect("SUBACK 1 135 0 2 143")
+	c.Publish("read", 1, "", 0x87)
+	c.Publish("read", 2, "", 0x87)
+	c.Publish("read", 0, "", 0) // ignored silently
+	c.Publish("write", 1, "", 0x10)
+	c.Publish("$SYS/broker/version", 1, "", 0x87) // 4.7.2
+	c.Nothing()
 	d := dial(t, s, "d")
-	ack := d.hello(user("ann", "secret"), func(p *packets.Connect) {
+	ack := d.Hello(user("ann", "secret"), func(p *packets.Connect) {
 		p.WillFlag, p.WillTopic, p.WillProperties = true, "read", &packets.Properties{}
 	})
 	if ack.ReasonCode != 0x87 {
 		t.Errorf("a will for another's topic: CONNACK %#x", ack.ReasonCode)
 	}
-	d.ended()
+	d.Ended()
 }
 
 // TestEnhancedAuthentication: MQTT 5, 4.12.
@@ -333,48 +333,48 @@ func TestEnhancedAuthentication(t *testing.T) {
 		return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte(data) }
 	}
 	auth := func(c *client, code byte, method, data string) {
-		c.send(&packets.Auth{ReasonCode: code, Properties: &packets.Properties{AuthMethod: method, AuthData: []byte(data)}})
+		c.Send(&packets.Auth{ReasonCode: code, Properties: &packets.Properties{AuthMethod: method, AuthData: []byte(data)}})
 	}
 	c := dial(t, s, "c")
-	c.send(c.connection(with("SUM", "me")))
-	c.expect("AUTH 0x18 SUM challenge")
+	c.Send(c.Connection(with("SUM", "me")))
+	c.Expect("AUTH 0x18 SUM challenge")
 	auth(c, 0x18, "SUM", "mechallenge")
-	ack := c.receive().Content.(*packets.Connack)
+	ack := c.Receive().Content.(*packets.Connack)
 	if ack.ReasonCode != 0 || ack.Properties.AuthMethod != "SUM" || string(ack.Properties.AuthData) != "welcome" { // [MQTT-4.12.0-5]
 		t.Errorf("CONNACK %v", ack)
 	}
 	auth(c, 0x19, "SUM", "again")
-	c.expect("AUTH 0x18 SUM challenge")
-	c.publish("t", 1, "x", 0x10) // 4.12.1: the connection continues meanwhile
+	c.Expect("AUTH 0x18 SUM challenge")
+	c.Publish("t", 1, "x", 0x10) // 4.12.1: the connection continues meanwhile
 	auth(c, 0x18, "SUM", "againchallenge")
-	c.expect("AUTH 0x00 SUM welcome")
+	c.Expect("AUTH 0x00 SUM welcome")
 	auth(c, 0x19, "SUM", "again")
-	c.expect("AUTH 0x18 SUM challenge")
+	c.Expect("AUTH 0x18 SUM challenge")
 	auth(c, 0x18, "SUM", "wrong")
-	c.ended("DISCONNECT 0x87") // [MQTT-4.12.1-2]
+	c.Ended("DISCONNECT 0x87") // [MQTT-4.12.1-2]
 
 	for name, do := range map[string]func(*client){
 		"another method [MQTT-4.12.0-1]": func(c *client) {
-			c.send(c.connection(with("OTHER", "")))
-			c.ended("CONNACK 0x8c")
+			c.Send(c.Connection(with("OTHER", "")))
+			c.Ended("CONNACK 0x8c")
 		},
 		"refused (4.12.0-4)": func(c *client) {
-			c.send(c.connection(with("SUM", "me")))
-			c.expect("AUTH 0x18 SUM challenge")
+			c.Send(c.Connection(with("SUM", "me")))
+			c.Expect("AUTH 0x18 SUM challenge")
 			auth(c, 0x18, "SUM", "you")
-			c.ended("CONNACK 0x87")
+			c.Ended("CONNACK 0x87")
 		},
 		"another packet meanwhile [MQTT-3.1.2-30]": func(c *client) {
-			c.send(c.connection(with("SUM", "me")))
-			c.expect("AUTH 0x18 SUM challenge")
-			c.send(&packets.Pingreq{})
-			c.ended("CONNACK 0x82")
+			c.Send(c.Connection(with("SUM", "me")))
+			c.Expect("AUTH 0x18 SUM challenge")
+			c.Send(&packets.Pingreq{})
+			c.Ended("CONNACK 0x82")
 		},
 		"another method in AUTH [MQTT-4.12.0-5]": func(c *client) {
-			c.send(c.connection(with("SUM", "me")))
-			c.expect("AUTH 0x18 SUM challenge")
+			c.Send(c.Connection(with("SUM", "me")))
+			c.Expect("AUTH 0x18 SUM challenge")
 			auth(c, 0x18, "DIFFERENCE", "mechallenge")
-			c.ended("CONNACK 0x82")
+			c.Ended("CONNACK 0x82")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -389,13 +389,13 @@ func TestShutdown(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	c, silent := connect(t, s, "c"), dial(t, s, "")
-	c.publish("t", 1, "", 0x10)
+	c.Publish("t", 1, "", 0x10)
 	s.await(t, func(st broker.Stats) bool { return st.Connections == 2 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	c.ended("DISCONNECT 0x8b")
-	silent.ended()
+	c.Ended("DISCONNECT 0x8b")
+	silent.Ended()
 }
 
 // TestResumeFullOutbox: a client whose session holds more than the outbox limit learns so after CONNACK
@@ -404,15 +404,15 @@ func TestResumeFullOutbox(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 4, Queue: 8}})
 	c := connect(t, s, "c", lasting)
-	c.subscribe("t", 1)
-	c.conn.Close()
+	c.Subscribe("t", 1)
+	c.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 	p := connect(t, s, "p")
 	for range 8 {
-		p.publish("t", 1, "m", 0)
+		p.Publish("t", 1, "m", 0)
 	}
 	d := dial(t, s, "c")
-	if ack := d.hello(lasting, receiveMaximum(1)); ack.ReasonCode != 0 || !ack.SessionPresent {
+	if ack := d.Hello(lasting, receiveMaximum(1)); ack.ReasonCode != 0 || !ack.SessionPresent {
 		t.Fatalf("CONNACK %#x, session present %t", ack.ReasonCode, ack.SessionPresent)
 	}
 }
@@ -422,7 +422,7 @@ func TestServerKeepAlive(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[time.Duration]uint16{24 * time.Hour: math.MaxUint16, 1500 * time.Millisecond: 1, time.Millisecond: 1} {
 		s := start(t, broker.Options{Limits: broker.Limits{KeepAlive: limit}})
-		ack := dial(t, s, "c").hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		ack := dial(t, s, "c").Hello(func(p *packets.Connect) { p.KeepAlive = 0 })
 		if got := ack.Properties.ServerKeepAlive; got == nil || *got != want {
 			t.Errorf("limit %v: Server Keep Alive %v, want %d", limit, got, want)
 		}

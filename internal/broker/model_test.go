@@ -174,7 +174,7 @@ func FuzzBroker(f *testing.F) {
 			if op == 0 {
 				next := dial(t, s, id)
 				present := m.connect(id, arg&1 == 0, arg&2 != 0)
-				ack := next.hello(func(p *packets.Connect) {
+				ack := next.Hello(func(p *packets.Connect) {
 					p.CleanStart = arg&1 == 0
 					if arg&2 != 0 {
 						p.Properties.SessionExpiryInterval = pointer(uint32(3600))
@@ -184,8 +184,8 @@ func FuzzBroker(f *testing.F) {
 					t.Fatalf("%s: session present %t", id, ack.SessionPresent)
 				}
 				if there {
-					c.ended("DISCONNECT 0x8e")
-					c.conn.Close()
+					c.Ended("DISCONNECT 0x8e")
+					c.Conn.Close()
 				}
 				clients[id] = next
 				gone()
@@ -197,15 +197,15 @@ func FuzzBroker(f *testing.F) {
 			switch op {
 			case 1, 2:
 				if op == 1 {
-					c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+					c.Send(&packets.Disconnect{Properties: &packets.Properties{}})
 				}
-				c.conn.Close()
+				c.Conn.Close()
 				delete(clients, id)
 				m.leave(id)
 				gone()
 			case 3:
 				sub := modelSubscription{filters[int(arg)%len(filters)], arg >> 3 % 3, arg>>5&1 != 0, arg>>6&1 != 0}
-				c.subscription(sub.filter, sub.qos, func(p *packets.Subscribe) {
+				c.Subscription(sub.filter, sub.qos, func(p *packets.Subscribe) {
 					p.Subscriptions[0].NoLocal, p.Subscriptions[0].RetainAsPublished = sub.noLocal, sub.asPublished
 				})
 				ms.expected = append(ms.expected, fmt.Sprintf("SUBACK %d", sub.qos))
@@ -217,7 +217,7 @@ func FuzzBroker(f *testing.F) {
 					ms.subs = slices.Delete(ms.subs, i, i+1)
 					code = 0
 				}
-				c.send(&packets.Unsubscribe{PacketID: c.packetID(), Topics: []string{filter}, Properties: &packets.Properties{}})
+				c.Send(&packets.Unsubscribe{PacketID: c.PacketID(), Topics: []string{filter}, Properties: &packets.Properties{}})
 				ms.expected = append(ms.expected, fmt.Sprintf("UNSUBACK %d", code))
 			case 5:
 				n++
@@ -225,8 +225,8 @@ func FuzzBroker(f *testing.F) {
 				if arg>>6&1 != 0 {
 					msg.payload = ""
 				}
-				p := c.message(msg.topic, msg.qos, msg.payload, func(p *packets.Publish) { p.Retain = msg.retain })
-				c.send(p)
+				p := c.Message(msg.topic, msg.qos, msg.payload, func(p *packets.Publish) { p.Retain = msg.retain })
+				c.Send(p)
 				code := 0x10
 				if m.publish(id, msg) {
 					code = 0
@@ -235,7 +235,7 @@ func FuzzBroker(f *testing.F) {
 				case 1:
 					ms.expected = append(ms.expected, fmt.Sprintf("PUBACK %d 0x%02x", p.PacketID, code))
 				case 2:
-					c.send(&packets.Pubrel{PacketID: p.PacketID, Properties: &packets.Properties{}})
+					c.Send(&packets.Pubrel{PacketID: p.PacketID, Properties: &packets.Properties{}})
 					ms.expected = append(ms.expected, fmt.Sprintf("PUBREC %d 0x%02x", p.PacketID, code), fmt.Sprintf("PUBCOMP %d 0x00", p.PacketID))
 				}
 			case 6:
@@ -258,17 +258,17 @@ func FuzzBroker(f *testing.F) {
 		// Sessions that ended and messages that are no longer retained leave nothing behind.
 		for id := range m.sessions {
 			next := dial(t, s, id)
-			next.hello()
+			next.Hello()
 			for _, r := range m.retained {
-				next.publish(r.topic, 0, "", 0, retain)
+				next.Publish(r.topic, 0, "", 0, retain)
 			}
-			next.nothing()
-			next.conn.(*net.TCPConn).SetLinger(0)
-			next.conn.Close()
+			next.Nothing()
+			next.Conn.(*net.TCPConn).SetLinger(0)
+			next.Conn.Close()
 		}
 		for _, c := range clients {
-			c.conn.(*net.TCPConn).SetLinger(0)
-			c.conn.Close()
+			c.Conn.(*net.TCPConn).SetLinger(0)
+			c.Conn.Close()
 		}
 		s.await(t, func(st broker.Stats) bool {
 			return st.Connections == 0 && (st.Kept == 0 || len(m.sessions) == 0)
@@ -297,11 +297,11 @@ func mapsKeys(m map[string]*client) func(func(string) bool) {
 // packets and other clients' messages may interleave, so it compares each kind in its own order.
 func settle(t *testing.T, c *client, ms *modelSession) {
 	t.Helper()
-	c.send(&packets.Pingreq{})
+	c.Send(&packets.Pingreq{})
 	var answers, messages []string
 	for {
-		p := c.receive()
-		text := c.describe(p)
+		p := c.Receive()
+		text := c.Describe(p)
 		if text == "PINGRESP" {
 			break
 		}
@@ -311,7 +311,7 @@ func settle(t *testing.T, c *client, ms *modelSession) {
 		}
 		messages = append(messages, text)
 		if !ms.lazy {
-			c.acknowledge(p)
+			c.Acknowledge(p)
 		}
 	}
 	var wantAnswers, wantMessages []string
@@ -324,12 +324,12 @@ func settle(t *testing.T, c *client, ms *modelSession) {
 	}
 	ms.expected = nil
 	if diff := cmp.Diff([][]string{wantAnswers, wantMessages}, [][]string{answers, messages}); diff != "" {
-		t.Fatalf("%s (-model +broker):\n%s", c.id, diff)
+		t.Fatalf("%s (-model +broker):\n%s", c.ID, diff)
 	}
 	// Complete all acknowledgements before the connection breaks: PUBREC is answered with PUBREL, and PUBREL
 	// with PUBCOMP.
-	c.nothing()
-	c.nothing()
+	c.Nothing()
+	c.Nothing()
 }
 
 // FuzzStream: whatever bytes a client sends after CONNECT, the broker survives and serves other clients.
@@ -346,18 +346,18 @@ func FuzzStream(f *testing.F) {
 		if version%2 == 0 {
 			hello = []byte("\x10\x10\x00\x04MQTT\x04\x00\x00\x3c\x00\x04fuzz")
 		}
-		c.conn.Write(append(hello, stream...)) // the broker may close the connection in the middle
-		c.conn.(*net.TCPConn).CloseWrite()
+		c.Conn.Write(append(hello, stream...)) // the broker may close the connection in the middle
+		c.Conn.(*net.TCPConn).CloseWrite()
 		other := connect(t, s, "other")
-		other.subscribe("own", 1)
-		other.send(other.message("own", 1, "x"))
-		got := []string{other.describe(other.receive()), other.describe(other.receive())}
+		other.Subscribe("own", 1)
+		other.Send(other.Message("own", 1, "x"))
+		got := []string{other.Describe(other.Receive()), other.Describe(other.Receive())}
 		// The bytes may have created a session that is full.
 		if !slices.Contains(got, "own q1: x") || !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "PUBACK") }) {
 			t.Errorf("got %q", got)
 		}
-		other.conn.Close()
-		c.conn.Close()
+		other.Conn.Close()
+		c.Conn.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	})
 }

@@ -21,13 +21,13 @@ func TestQoS(t *testing.T) {
 	pub := connect(t, s, "pub")
 	for granted := range byte(3) {
 		sub := connect(t, s, "sub")
-		sub.subscribe("t", granted)
+		sub.Subscribe("t", granted)
 		for qos := range byte(3) {
-			pub.publish("t", qos, "x", 0)
-			sub.expect(fmt.Sprintf("t q%d: x", min(qos, granted)))
+			pub.Publish("t", qos, "x", 0)
+			sub.Expect(fmt.Sprintf("t q%d: x", min(qos, granted)))
 		}
-		sub.nothing()
-		sub.conn.Close()
+		sub.Nothing()
+		sub.Conn.Close()
 	}
 }
 
@@ -37,38 +37,38 @@ func TestQoS2(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub"), connect(t, s, "pub", lasting)
-	sub.subscribe("t", 0)
-	p := pub.message("t", 2, "x")
-	pub.send(p)
-	pub.expect("PUBREC 1 0x00")
+	sub.Subscribe("t", 0)
+	p := pub.Message("t", 2, "x")
+	pub.Send(p)
+	pub.Expect("PUBREC 1 0x00")
 	p.Duplicate = true
-	pub.send(p)
-	pub.expect("PUBREC 1 0x00")
+	pub.Send(p)
+	pub.Expect("PUBREC 1 0x00")
 	// The same applies on the session's next connection [MQTT-4.1.0-1].
 	pub = resume(t, s, "pub")
-	pub.send(p)
-	pub.expect("PUBREC 1 0x00")
+	pub.Send(p)
+	pub.Expect("PUBREC 1 0x00")
 	for _, code := range []string{"0x00", "0x92"} { // the second PUBREL has nothing to release
-		pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
-		pub.expect("PUBCOMP 1 " + code)
+		pub.Send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
+		pub.Expect("PUBCOMP 1 " + code)
 	}
 	p.Duplicate = false
-	pub.send(p)
-	pub.expect("PUBREC 1 0x00")
-	sub.expect("t q0: x", "t q0: x")
-	sub.nothing()
+	pub.Send(p)
+	pub.Expect("PUBREC 1 0x00")
+	sub.Expect("t q0: x", "t q0: x")
+	sub.Nothing()
 
-	pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
-	pub.expect("PUBCOMP 1 0x00")
+	pub.Send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
+	pub.Expect("PUBCOMP 1 0x00")
 
 	// The other direction: a PUBREC with an error code ends the exchange [MQTT-4.3.3-4].
-	sub.subscribe("u", 2)
-	pub.publish("u", 2, "y", 0)
-	got := sub.receive().Content.(*packets.Publish)
-	sub.send(&packets.Pubrec{PacketID: got.PacketID, ReasonCode: 0x87, Properties: &packets.Properties{}})
-	sub.nothing()
-	sub.send(&packets.Pubrec{PacketID: got.PacketID, Properties: &packets.Properties{}})
-	sub.expect(fmt.Sprintf("PUBREL %d 0x92", got.PacketID))
+	sub.Subscribe("u", 2)
+	pub.Publish("u", 2, "y", 0)
+	got := sub.Receive().Content.(*packets.Publish)
+	sub.Send(&packets.Pubrec{PacketID: got.PacketID, ReasonCode: 0x87, Properties: &packets.Properties{}})
+	sub.Nothing()
+	sub.Send(&packets.Pubrec{PacketID: got.PacketID, Properties: &packets.Properties{}})
+	sub.Expect(fmt.Sprintf("PUBREL %d 0x92", got.PacketID))
 }
 
 // TestProperties: a message's properties reach its subscribers unchanged [MQTT-3.3.2-4],
@@ -78,16 +78,16 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub"), connect(t, s, "pub")
-	sub.subscribe("t", 0)
+	sub.Subscribe("t", 0)
 	want := &packets.Properties{
 		PayloadFormat: pointer(byte(1)), ContentType: "text", ResponseTopic: "back", CorrelationData: []byte("\x00\xff"),
 		User: []packets.User{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}, {Key: "b", Value: ""}},
 	}
 	sent := *want
 	sent.TopicAlias, sent.MessageExpiry = pointer(uint16(3)), pointer(uint32(50))
-	pub.send(&packets.Publish{Topic: "t", Payload: []byte("x"), Properties: &sent})
+	pub.Send(&packets.Publish{Topic: "t", Payload: []byte("x"), Properties: &sent})
 	want.MessageExpiry = sent.MessageExpiry
-	if diff := cmp.Diff(want, sub.receive().Content.(*packets.Publish).Properties); diff != "" {
+	if diff := cmp.Diff(want, sub.Receive().Content.(*packets.Publish).Properties); diff != "" {
 		t.Errorf("properties (-want +got):\n%s", diff)
 	}
 }
@@ -98,12 +98,12 @@ func TestTopicAliases(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.TopicAliasMaximum = pointer(uint16(2)) })
-	sub.subscribe("#", 0)
+	sub.Subscribe("#", 0)
 	plain := connect(t, s, "plain")
-	plain.subscribe("#", 0)
+	plain.Subscribe("#", 0)
 	pub := connect(t, s, "pub")
 	alias := func(topic string, n uint16) {
-		pub.send(pub.message(topic, 0, "x", func(p *packets.Publish) { p.Properties.TopicAlias = &n }))
+		pub.Send(pub.Message(topic, 0, "x", func(p *packets.Publish) { p.Properties.TopicAlias = &n }))
 	}
 	known := map[uint16]string{}
 	for _, step := range []struct {
@@ -112,8 +112,8 @@ func TestTopicAliases(t *testing.T) {
 		want  string
 	}{{"a", 1, "a"}, {"", 1, "a"}, {"b", 2, "b"}, {"", 1, "a"}, {"c", 1, "c"}, {"", 1, "c"}, {"", 2, "b"}, {"a", 3, "a"}} {
 		alias(step.topic, step.alias)
-		plain.expect(step.want + " q0: x")
-		p := sub.receive().Content.(*packets.Publish)
+		plain.Expect(step.want + " q0: x")
+		p := sub.Receive().Content.(*packets.Publish)
 		n := p.Properties.TopicAlias
 		if n == nil || *n == 0 || *n > 2 {
 			t.Fatalf("alias %v", n)
@@ -136,31 +136,31 @@ func TestReceiveMaximum(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub", receiveMaximum(2)), connect(t, s, "pub")
-	sub.subscribe("t/+", 2)
+	sub.Subscribe("t/+", 2)
 	for i := range 6 {
-		pub.publish("t/x", byte(1+i%2), fmt.Sprint(i), 0)
+		pub.Publish("t/x", byte(1+i%2), fmt.Sprint(i), 0)
 	}
-	pub.publish("t/y", 0, "free", 0)
-	first, second := sub.receive(), sub.receive()
-	sub.expect("t/y q0: free")
-	sub.nothing()
-	if got := sub.describe(first) + sub.describe(second); got != "t/x q1: 0t/x q2: 1" {
+	pub.Publish("t/y", 0, "free", 0)
+	first, second := sub.Receive(), sub.Receive()
+	sub.Expect("t/y q0: free")
+	sub.Nothing()
+	if got := sub.Describe(first) + sub.Describe(second); got != "t/x q1: 0t/x q2: 1" {
 		t.Fatalf("got %s", got)
 	}
-	sub.acknowledge(first)
-	third := sub.receive()
-	sub.nothing()
-	sub.acknowledge(second) // 4.9: PUBCOMP makes room, PUBREC does not
-	fourth := sub.receive()
-	sub.nothing()
-	if got := sub.describe(third) + sub.describe(fourth); got != "t/x q1: 2t/x q2: 3" {
+	sub.Acknowledge(first)
+	third := sub.Receive()
+	sub.Nothing()
+	sub.Acknowledge(second) // 4.9: PUBCOMP makes room, PUBREC does not
+	fourth := sub.Receive()
+	sub.Nothing()
+	if got := sub.Describe(third) + sub.Describe(fourth); got != "t/x q1: 2t/x q2: 3" {
 		t.Fatalf("got %s", got)
 	}
-	sub.acknowledge(third)
-	sub.expect("t/x q1: 4")
-	sub.acknowledge(fourth)
-	sub.expect("t/x q2: 5")
-	sub.nothing()
+	sub.Acknowledge(third)
+	sub.Expect("t/x q1: 4")
+	sub.Acknowledge(fourth)
+	sub.Expect("t/x q2: 5")
+	sub.Nothing()
 }
 
 // TestReceiveMaximumOfBroker: each connection begins with a new send quota, which a PUBCOMP for a message of
@@ -169,36 +169,36 @@ func TestReceiveMaximumOfBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 2}})
 	send := func(c *client, id uint16) {
-		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
+		c.Send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
 	}
 	release := func(c *client, id uint16) {
-		c.send(&packets.Pubrel{PacketID: id, Properties: &packets.Properties{}})
-		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", id))
+		c.Send(&packets.Pubrel{PacketID: id, Properties: &packets.Properties{}})
+		c.Expect(fmt.Sprintf("PUBCOMP %d 0x00", id))
 	}
 	c := connect(t, s, "c", lasting)
 	for id := range uint16(2) {
 		send(c, id+1)
-		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
+		c.Expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
 	}
-	c.conn.Close()
+	c.Conn.Close()
 	c = resume(t, s, "c")
 	send(c, 3)
-	c.expect("PUBREC 3 0x10")
+	c.Expect("PUBREC 3 0x10")
 	send(c, 4)
-	c.expect("PUBREC 4 0x10")
+	c.Expect("PUBREC 4 0x10")
 	release(c, 3)
 	send(c, 5)
-	c.expect("PUBREC 5 0x10")
+	c.Expect("PUBREC 5 0x10")
 	release(c, 1) // the broker cannot recognize it as an old exchange, nor can the client
 	release(c, 4)
 	release(c, 5)
 	release(c, 2)
 	for id := range uint16(2) {
 		send(c, id+6)
-		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+6))
+		c.Expect(fmt.Sprintf("PUBREC %d 0x10", id+6))
 	}
 	send(c, 8)
-	c.ended("DISCONNECT 0x93")
+	c.Ended("DISCONNECT 0x93")
 }
 
 // TestMaximumPacketSize: a message that exceeds the client's maximum is treated as delivered [MQTT-3.1.2-24],
@@ -208,39 +208,39 @@ func TestMaximumPacketSize(t *testing.T) {
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) }, receiveMaximum(1))
 	pub := connect(t, s, "pub")
-	sub.subscribe("t", 1)
+	sub.Subscribe("t", 1)
 	fits := func(n int) bool { // reports whether a PUBLISH with a payload of n bytes fits
 		return 2+3+2+1+n <= 100
 	}
 	for n := 85; n < 100; n++ {
-		pub.publish("t", 1, strings.Repeat("x", n), 0)
+		pub.Publish("t", 1, strings.Repeat("x", n), 0)
 		if fits(n) {
-			sub.expect("t q1: " + strings.Repeat("x", n))
+			sub.Expect("t q1: " + strings.Repeat("x", n))
 		}
 	}
 	// The limit also applies to messages that wait for others.
-	pub.publish("t", 1, "1", 0)
-	pub.publish("t", 1, strings.Repeat("x", 93), 0)
-	pub.publish("t", 1, strings.Repeat("x", 120), 0)
-	pub.publish("t", 1, "2", 0)
-	sub.expect("t q1: 1", "t q1: 2")
-	sub.nothing()
+	pub.Publish("t", 1, "1", 0)
+	pub.Publish("t", 1, strings.Repeat("x", 93), 0)
+	pub.Publish("t", 1, strings.Repeat("x", 120), 0)
+	pub.Publish("t", 1, "2", 0)
+	sub.Expect("t q1: 1", "t q1: 2")
+	sub.Nothing()
 	// Resent messages are measured by the new connection's limit; those that are too large are dropped and
 	// make room.
 	away := connect(t, s, "away", lasting)
-	away.subscribe("u", 2)
+	away.Subscribe("u", 2)
 	for qos := range byte(2) {
-		pub.publish("u", qos+1, strings.Repeat("x", 120), 0)
-		away.read()
+		pub.Publish("u", qos+1, strings.Repeat("x", 120), 0)
+		away.Read()
 	}
-	away.conn.Close()
+	away.Conn.Close()
 	away = resume(t, s, "away", receiveMaximum(1), func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) })
-	pub.publish("u", 1, "1", 0)
-	away.expect("u q1: 1")
-	away.nothing()
-	away.conn.Close()
+	pub.Publish("u", 1, "1", 0)
+	away.Expect("u q1: 1")
+	away.Nothing()
+	away.Conn.Close()
 	away = resume(t, s, "away")
-	away.nothing()
+	away.Nothing()
 }
 
 // TestMessageExpiry: the remaining interval is passed on [MQTT-3.3.2-6], and expired messages are not sent
@@ -250,21 +250,21 @@ func TestMessageExpiry(t *testing.T) {
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting)
-	sub.subscribe("t", 1)
-	sub.conn.Close()
+	sub.Subscribe("t", 1)
+	sub.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
 	for _, seconds := range []uint32{3000, 3300, 30_000} {
-		pub.publish("t", 1, fmt.Sprint(seconds), 0, expiry(seconds))
+		pub.Publish("t", 1, fmt.Sprint(seconds), 0, expiry(seconds))
 	}
-	pub.publish("t", 1, "none", 0)
-	pub.publish("t", 1, "retained", 0, expiry(30_000), retain)
+	pub.Publish("t", 1, "none", 0)
+	pub.Publish("t", 1, "retained", 0, expiry(30_000), retain)
 	s.advance(3000 * time.Second)
 	sub = resume(t, s, "sub")
 	for _, want := range []struct {
 		payload string
 		left    uint32
 	}{{"3300", 300}, {"30000", 27_000}, {"none", 0}, {"retained", 27_000}} {
-		p := sub.receive().Content.(*packets.Publish)
+		p := sub.Receive().Content.(*packets.Publish)
 		var left uint32
 		if e := p.Properties.MessageExpiry; e != nil {
 			left = *e
@@ -275,14 +275,14 @@ func TestMessageExpiry(t *testing.T) {
 	}
 	s.advance(26_700 * time.Second)
 	late := connect(t, s, "late")
-	late.subscribe("t", 0)
-	if p := late.receive().Content.(*packets.Publish); !about(*p.Properties.MessageExpiry, 300) {
+	late.Subscribe("t", 0)
+	if p := late.Receive().Content.(*packets.Publish); !about(*p.Properties.MessageExpiry, 300) {
 		t.Errorf("%d s are left of the retained message", *p.Properties.MessageExpiry)
 	}
 	s.advance(300 * time.Second)
 	late = connect(t, s, "later")
-	late.subscribe("t", 0)
-	late.nothing()
+	late.Subscribe("t", 0)
+	late.Nothing()
 }
 
 // about reports whether a number of seconds that are left is want, less the time that the test took.
@@ -297,50 +297,50 @@ func TestRedelivery(t *testing.T) {
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting, receiveMaximum(5))
-	sub.subscribe("t", 2)
+	sub.Subscribe("t", 2)
 	for i := range 8 {
-		pub.publish("t", byte(1+i%2), fmt.Sprint(i), 0)
+		pub.Publish("t", byte(1+i%2), fmt.Sprint(i), 0)
 	}
 	ids := map[string]uint16{}
 	for i := range 5 {
-		p := sub.receive().Content.(*packets.Publish)
+		p := sub.Receive().Content.(*packets.Publish)
 		ids[string(p.Payload)] = p.PacketID
 		if string(p.Payload) != fmt.Sprint(i) || p.Duplicate {
 			t.Fatalf("got %s, DUP %t", p.Payload, p.Duplicate)
 		}
 	}
-	sub.send(&packets.Puback{PacketID: ids["2"], Properties: &packets.Properties{}})
-	if p := sub.receive().Content.(*packets.Publish); string(p.Payload) != "5" {
+	sub.Send(&packets.Puback{PacketID: ids["2"], Properties: &packets.Properties{}})
+	if p := sub.Receive().Content.(*packets.Publish); string(p.Payload) != "5" {
 		t.Fatalf("got %s", p.Payload)
 	}
-	sub.send(&packets.Pubrec{PacketID: ids["1"], Properties: &packets.Properties{}})
-	sub.expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
-	sub.conn.Close()
+	sub.Send(&packets.Pubrec{PacketID: ids["1"], Properties: &packets.Properties{}})
+	sub.Expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
+	sub.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
-	pub.publish("t", 1, "8", 0)
+	pub.Publish("t", 1, "8", 0)
 
 	sub = resume(t, s, "sub")
 	again := func(payload, qos string, duplicate bool) {
 		t.Helper()
-		packet := sub.receive()
+		packet := sub.Receive()
 		p, ok := packet.Content.(*packets.Publish)
 		if !ok || string(p.Payload) != payload || fmt.Sprint(p.QoS) != qos || p.Duplicate != duplicate {
-			t.Fatalf("got %s, want %s with QoS %s, DUP %t", sub.describe(packet), payload, qos, duplicate)
+			t.Fatalf("got %s, want %s with QoS %s, DUP %t", sub.Describe(packet), payload, qos, duplicate)
 		}
 		if id, sent := ids[payload]; sent && id != p.PacketID {
 			t.Errorf("%s has packet id %d, had %d", payload, p.PacketID, id)
 		}
 	}
 	again("0", "1", true)
-	sub.expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
-	sub.send(&packets.Pubcomp{PacketID: ids["1"], Properties: &packets.Properties{}})
+	sub.Expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
+	sub.Send(&packets.Pubcomp{PacketID: ids["1"], Properties: &packets.Properties{}})
 	again("3", "2", true)
 	again("4", "1", true)
 	again("5", "2", true)
 	again("6", "1", false)
 	again("7", "2", false)
 	again("8", "1", false)
-	sub.nothing()
+	sub.Nothing()
 }
 
 // TestKeptMessages: messages kept for an absent client arrive in order [MQTT-4.6.0-5], and a publisher gets
@@ -350,41 +350,41 @@ func TestKeptMessages(t *testing.T) {
 	s := start(t, broker.Options{Limits: broker.Limits{Queue: 200}})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting)
-	sub.subscribe("t/#", 2)
-	sub.conn.Close()
+	sub.Subscribe("t/#", 2)
+	sub.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
 	for i := range 200 {
-		pub.publish(fmt.Sprintf("t/%d", i%3), byte(1+i%2), fmt.Sprint(i), 0)
-		pub.publish("t/0", 0, "not kept", 0)
+		pub.Publish(fmt.Sprintf("t/%d", i%3), byte(1+i%2), fmt.Sprint(i), 0)
+		pub.Publish("t/0", 0, "not kept", 0)
 	}
-	pub.publish("t", 1, "too much", 0x97)
-	pub.publish("t", 2, "too much", 0x97)
+	pub.Publish("t", 1, "too much", 0x97)
+	pub.Publish("t", 2, "too much", 0x97)
 	sub = resume(t, s, "sub")
 	for i := range 200 {
-		sub.expect(fmt.Sprintf("t/%d q%d: %d", i%3, 1+i%2, i))
+		sub.Expect(fmt.Sprintf("t/%d q%d: %d", i%3, 1+i%2, i))
 	}
-	sub.nothing()
-	sub.conn.Close()
+	sub.Nothing()
+	sub.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
 	for i := range 200 { // expired messages make room
-		pub.publish("t", 1, "short", 0, expiry(uint32(500+i%2*1000)))
+		pub.Publish("t", 1, "short", 0, expiry(uint32(500+i%2*1000)))
 	}
-	pub.publish("t", 1, "too much", 0x97)
+	pub.Publish("t", 1, "too much", 0x97)
 	s.advance(500 * time.Second)
 	for range 100 {
-		pub.publish("t", 1, "in their place", 0)
+		pub.Publish("t", 1, "in their place", 0)
 	}
-	pub.publish("t", 1, "too much", 0x97)
+	pub.Publish("t", 1, "too much", 0x97)
 	sub = resume(t, s, "sub")
 	for range 100 {
-		sub.expect("t q1: short")
+		sub.Expect("t q1: short")
 	}
 	for range 100 {
-		sub.expect("t q1: in their place")
+		sub.Expect("t q1: in their place")
 	}
-	sub.nothing()
-	pub.publish("t", 1, "there is room", 0)
-	sub.expect("t q1: there is room")
+	sub.Nothing()
+	pub.Publish("t", 1, "there is room", 0)
+	sub.Expect("t q1: there is room")
 }
 
 // TestSlowClient: the outbox of a client that does not acknowledge has a limit, and the client gets a
@@ -393,15 +393,15 @@ func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 10}})
 	sub, pub := connect(t, s, "sub", receiveMaximum(1)), connect(t, s, "pub")
-	sub.subscribe("t", 1)
-	pub.publish("t", 1, "0", 0)
-	sub.receive() // removes the message from the outbox
+	sub.Subscribe("t", 1)
+	pub.Publish("t", 1, "0", 0)
+	sub.Receive() // removes the message from the outbox
 	for i := range 10 {
-		pub.publish("t", 1, fmt.Sprint(i+1), 0)
+		pub.Publish("t", 1, fmt.Sprint(i+1), 0)
 	}
-	pub.publish("t", 1, "11", 0)
-	sub.ended("DISCONNECT 0x97")
-	pub.publish("t", 1, "12", 0x10)
+	pub.Publish("t", 1, "11", 0)
+	sub.Ended("DISCONNECT 0x97")
+	pub.Publish("t", 1, "12", 0x10)
 }
 
 // TestClientThatDoesNotRead: a client that only writes cannot fill the memory.
@@ -409,11 +409,11 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})
 	c := connect(t, s, "c")
-	c.subscribe("t", 0)
-	p := c.message("t", 0, strings.Repeat("x", 1<<19))
-	c.conn.SetWriteDeadline(time.Now().Add(patience))
+	c.Subscribe("t", 0)
+	p := c.Message("t", 0, strings.Repeat("x", 1<<19))
+	c.Conn.SetWriteDeadline(time.Now().Add(patience))
 	for {
-		if _, err := p.WriteTo(c.conn); err != nil {
+		if _, err := p.WriteTo(c.Conn); err != nil {
 			break
 		}
 	}
@@ -457,7 +457,7 @@ func TestHandler(t *testing.T) {
 		},
 	}, func(started *broker.Broker) { b = started })
 	spy := connect(t, s, "spy")
-	spy.subscribe("#", 2)
+	spy.Subscribe("#", 2)
 	c := connect(t, s, "c", func(p *packets.Connect) {
 		p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS, p.WillProperties = true, "ask", []byte("will"), 1, &packets.Properties{}
 	})
@@ -467,30 +467,30 @@ func TestHandler(t *testing.T) {
 		p.Properties.User = []packets.User{{Key: "k", Value: "v"}}
 		p.Properties.MessageExpiry = pointer(uint32(7))
 	}
-	c.publish("ask", 1, "one", 0, with)
-	answer := spy.receive()
+	c.Publish("ask", 1, "one", 0, with)
+	answer := spy.Receive()
 	want := &packets.Properties{ContentType: "answer", CorrelationData: []byte("1"), User: []packets.User{{Key: "v", Value: "k"}}}
-	if p := answer.Content.(*packets.Publish); spy.describe(answer) != "back q1: ONE1 true 7s" || cmp.Diff(want, p.Properties) != "" {
-		t.Errorf("got %s %v", spy.describe(answer), p.Properties)
+	if p := answer.Content.(*packets.Publish); spy.Describe(answer) != "back q1: ONE1 true 7s" || cmp.Diff(want, p.Properties) != "" {
+		t.Errorf("got %s %v", spy.Describe(answer), p.Properties)
 	}
-	spy.acknowledge(answer)
-	late := c.message("ask", 1, "later", with)
-	c.send(late)
-	now := c.message("ask", 1, "now", with)
-	c.send(now)
-	c.expect(fmt.Sprintf("PUBACK %d 0x83", late.PacketID), fmt.Sprintf("PUBACK %d 0x00", now.PacketID))
-	c.publish("ask", 2, "two", 0, with)
-	c.publish("ask", 0, "unlocked", 0, with)
-	spy.expect("back q1: NOW1 true 7s", "back q1: TWO2 true 7s", "back q1: UNLOCKED0 true 7s")
-	c.send(c.message("ask", 1, "leave", with))
-	spy.expect("back q1: LEAVE1 true 7s")
-	c.ended("DISCONNECT 0x98")
+	spy.Acknowledge(answer)
+	late := c.Message("ask", 1, "later", with)
+	c.Send(late)
+	now := c.Message("ask", 1, "now", with)
+	c.Send(now)
+	c.Expect(fmt.Sprintf("PUBACK %d 0x83", late.PacketID), fmt.Sprintf("PUBACK %d 0x00", now.PacketID))
+	c.Publish("ask", 2, "two", 0, with)
+	c.Publish("ask", 0, "unlocked", 0, with)
+	spy.Expect("back q1: NOW1 true 7s", "back q1: TWO2 true 7s", "back q1: UNLOCKED0 true 7s")
+	c.Send(c.Message("ask", 1, "leave", with))
+	spy.Expect("back q1: LEAVE1 true 7s")
+	c.Ended("DISCONNECT 0x98")
 	c = connect(t, s, "c")
-	c.subscribe("ask", 0)
-	c.send(c.message("ask", 1, "cut", with))
-	spy.expect("back q1: CUT1 true 7s")
-	c.ended()
-	spy.nothing()
+	c.Subscribe("ask", 0)
+	c.Send(c.Message("ask", 1, "cut", with))
+	spy.Expect("back q1: CUT1 true 7s")
+	c.Ended()
+	spy.Nothing()
 }
 
 // TestSend: a message sent to one client, subscribed or not, is not kept for it.
@@ -512,15 +512,15 @@ func TestSend(t *testing.T) {
 	if send("t", strings.Repeat("x", 1000)) || send(strings.Repeat("t", 70000), "") {
 		t.Error("not too large")
 	}
-	c.expect("t q1: 0")
-	c.receive()
-	c.conn.Close()
+	c.Expect("t q1: 0")
+	c.Receive()
+	c.Conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	send("t", "nobody is there")
 	c = resume(t, s, "c")
-	c.nothing()
+	c.Nothing()
 	send("t", "3")
-	c.expect("t q1: 3")
+	c.Expect("t q1: 3")
 }
 
 // TestPublishFromDisconnected: while Publish delivers a message, it may disconnect a client, whose
@@ -541,9 +541,9 @@ func TestPublishFromDisconnected(t *testing.T) {
 		},
 	})
 	slow := connect(t, s, "slow", receiveMaximum(1))
-	slow.subscribe("t", 1)
+	slow.Subscribe("t", 1)
 	reader := connect(t, s, "reader")
-	reader.subscribe("t", 1)
+	reader.Subscribe("t", 1)
 	for i := 0; !gone; i++ { // slow acknowledges nothing: the first message is sent, and the others wait
 		payload := fmt.Sprint(i)
 		s.Lock()
@@ -553,7 +553,7 @@ func TestPublishFromDisconnected(t *testing.T) {
 		if gone {
 			want = append(want, "t q1: gone", "u q0: sent")
 		}
-		reader.expectAll(want...)
+		reader.ExpectAll(want...)
 	}
 }
 
@@ -577,19 +577,19 @@ func TestPublishWhileTakenOver(t *testing.T) {
 				return code
 			}}, func(made *broker.Broker) { b = made })
 			c := connect(t, s, "c", lasting)
-			m := c.message("t", 2, "m")
-			c.send(m)
+			m := c.Message("t", 2, "m")
+			c.Send(m)
 			<-entered
 			d := resume(t, s, "c")
 			close(proceed)
 			<-left
 			m.Duplicate = true
-			d.send(m)
+			d.Send(m)
 			answer := code
 			if code == broker.Later {
 				answer = broker.Success
 			}
-			d.expect(fmt.Sprintf("PUBREC %d 0x%02x", m.PacketID, answer))
+			d.Expect(fmt.Sprintf("PUBREC %d 0x%02x", m.PacketID, answer))
 			if n := handled.Load(); n != want {
 				t.Errorf("handled %d times, want %d", n, want)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/pipenet"
+	"github.com/sscli/sscli/internal/testkit/mqtttest"
 )
 
 // pipes is a listener without a network, for virtual time.
@@ -23,7 +24,7 @@ func (p pipes) dial(t *testing.T, id string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &client{t: t, conn: conn, id: id, releasing: make(map[uint16]bool)}
+	return &client{mqtttest.New(t, conn, id)}
 }
 
 // inVirtualTime runs a test with a broker in virtual time.
@@ -46,36 +47,36 @@ func TestKeepAlive(t *testing.T) {
 	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
-		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		c.Hello(func(p *packets.Connect) { p.KeepAlive = 10 })
 		time.Sleep(14 * time.Second)
-		c.send(&packets.Pingreq{})
-		c.expect("PINGRESP")
+		c.Send(&packets.Pingreq{})
+		c.Expect("PINGRESP")
 		time.Sleep(14 * time.Second)
-		c.publish("t", 1, "", 0x10)
-		c.conn.SetReadDeadline(time.Time{})
-		packet, err := packets.ReadPacket(c.conn)
-		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 43*time.Second {
+		c.Publish("t", 1, "", 0x10)
+		c.Conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.Conn)
+		if err != nil || c.Describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 43*time.Second {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 		// Without a Keep Alive of the client, the broker's limit applies; a client of MQTT 3.1.1 cannot be
 		// told.
 		d, e := p.dial(t, "d"), p.dial(t, "e")
-		d.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
-		e.raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")
+		d.Hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		e.Raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")
 		e.bytes("\x20\x02\x00\x00")
 		time.Sleep(149 * time.Second)
-		d.nothing()
+		d.Nothing()
 		start = time.Now()
-		d.conn.SetReadDeadline(time.Time{})
-		if packet, err := packets.ReadPacket(d.conn); err != nil || d.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 150*time.Second {
+		d.Conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(d.Conn); err != nil || d.Describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 150*time.Second {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
 		time.Sleep(24 * time.Hour)
-		e.raw("\xc0\x00")
+		e.Raw("\xc0\x00")
 		e.bytes("\xd0\x00")
-		d.conn.Close()
-		e.conn.Close()
+		d.Conn.Close()
+		e.Conn.Close()
 	})
 }
 
@@ -85,18 +86,18 @@ func TestKeepAliveOfPackets(t *testing.T) {
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
-		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
-		c.raw("\x30\x7f")
+		c.Hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		c.Raw("\x30\x7f")
 		for range 14 {
 			time.Sleep(time.Second)
-			c.raw("x")
+			c.Raw("x")
 		}
-		c.conn.SetReadDeadline(time.Time{})
-		packet, err := packets.ReadPacket(c.conn)
-		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 15*time.Second {
+		c.Conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.Conn)
+		if err != nil || c.Describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 15*time.Second {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 	})
 }
 
@@ -138,11 +139,11 @@ func TestLinger(t *testing.T) {
 				}
 				ours := halves{ourIn, ourOut, new(atomic.Value)}
 				defer ours.Close()
-				c := &client{t: t, conn: ours, id: "c"}
-				c.hello()
+				c := &client{mqtttest.New(t, ours, "c")}
+				c.Hello()
 				start := time.Now()
-				c.raw("\x00\x00")
-				c.ended("DISCONNECT 0x82")
+				c.Raw("\x00\x00")
+				c.Ended("DISCONNECT 0x82")
 				for range tt.bytes {
 					time.Sleep(150 * time.Millisecond)
 					if _, err := ours.Write([]byte("x")); err != nil {
@@ -164,8 +165,8 @@ func TestConnectTimeout(t *testing.T) {
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
-		c.raw("\x10")
-		if _, err := c.conn.Read(make([]byte, 1)); err == nil || time.Since(start) != 30*time.Second {
+		c.Raw("\x10")
+		if _, err := c.Conn.Read(make([]byte, 1)); err == nil || time.Since(start) != 30*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})
@@ -176,18 +177,18 @@ func TestTimers(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p pipes) {
 		watch := p.dial(t, "watch")
-		watch.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
-		watch.subscribe("w", 0)
+		watch.Hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		watch.Subscribe("w", 0)
 		c := p.dial(t, "c")
-		c.hello(func(p *packets.Connect) {
+		c.Hello(func(p *packets.Connect) {
 			p.WillFlag, p.WillTopic, p.WillProperties = true, "w", &packets.Properties{WillDelayInterval: pointer(uint32(20))}
 			p.Properties.SessionExpiryInterval = pointer(uint32(60))
 		})
-		c.conn.Close()
+		c.Conn.Close()
 		synctest.Wait()
 		start := time.Now()
-		watch.conn.SetReadDeadline(time.Time{})
-		if packet, err := packets.ReadPacket(watch.conn); err != nil || watch.describe(packet) != "w q0: " || time.Since(start) != 20*time.Second {
+		watch.Conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(watch.Conn); err != nil || watch.Describe(packet) != "w q0: " || time.Since(start) != 20*time.Second {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
 		sessions := func() int {
@@ -203,7 +204,7 @@ func TestTimers(t *testing.T) {
 		if after := sessions(); before != 2 || after != 1 {
 			t.Errorf("%d sessions, then %d", before, after)
 		}
-		watch.conn.Close()
+		watch.Conn.Close()
 	})
 }
 
@@ -217,13 +218,13 @@ func TestLateDisconnect(t *testing.T) {
 	}
 	inVirtualTime(t, broker.Options{Topic: "t", Handle: handle}, func(t *testing.T, _ *server, p pipes) {
 		c := p.dial(t, "c")
-		c.hello()
+		c.Hello()
 		synctest.Wait() // nobody may wait for the lock in virtual time
-		c.conn.SetReadDeadline(time.Time{})
-		c.send(c.message("t", 0, "m"))
-		if packet, err := packets.ReadPacket(c.conn); err != nil || c.describe(packet) != "DISCONNECT 0x98" {
+		c.Conn.SetReadDeadline(time.Time{})
+		c.Send(c.Message("t", 0, "m"))
+		if packet, err := packets.ReadPacket(c.Conn); err != nil || c.Describe(packet) != "DISCONNECT 0x98" {
 			t.Errorf("%v, %v", packet, err)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 	})
 }

@@ -11,20 +11,20 @@ import (
 
 // bytes expects exactly these bytes.
 func (c *client) bytes(want string) {
-	c.t.Helper()
+	c.T.Helper()
 	got := make([]byte, len(want))
-	c.conn.SetReadDeadline(time.Now().Add(patience))
-	if n, err := io.ReadFull(c.conn, got); err != nil || string(got) != want {
-		c.t.Fatalf("%s: got %q, want %q (%v)", c.id, got[:n], want, err)
+	c.Conn.SetReadDeadline(time.Now().Add(patience))
+	if n, err := io.ReadFull(c.Conn, got); err != nil || string(got) != want {
+		c.T.Fatalf("%s: got %q, want %q (%v)", c.ID, got[:n], want, err)
 	}
 }
 
 // over expects the connection to be closed without another byte.
 func (c *client) over() {
-	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(patience))
-	if n, err := c.conn.Read(make([]byte, 1)); n > 0 || err != io.EOF && !strings.Contains(err.Error(), "reset") {
-		c.t.Fatalf("%s: got %d bytes, %v at the end", c.id, n, err)
+	c.T.Helper()
+	c.Conn.SetReadDeadline(time.Now().Add(patience))
+	if n, err := c.Conn.Read(make([]byte, 1)); n > 0 || err != io.EOF && !strings.Contains(err.Error(), "reset") {
+		c.T.Fatalf("%s: got %d bytes, %v at the end", c.ID, n, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestVersion4Connect(t *testing.T) {
 		"\x10\x0d\x00\x04MQTT\x04\x03\x00\x3c\x00\x01c":          "",                 // the reserved flag [MQTT-3.1.2-3]
 	} {
 		c := dial(t, s, "c")
-		c.raw(bytes)
+		c.Raw(bytes)
 		c.bytes(want)
 		if want != "\x20\x02\x00\x00" {
 			c.over()
@@ -73,43 +73,43 @@ func TestVersion4(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Authorize: func(_ *broker.Identity, topic string, _ bool) bool { return topic != "no" }})
 	c := dial(t, s, "c")
-	c.raw(lasting4)
+	c.Raw(lasting4)
 	c.bytes("\x20\x02\x00\x00")
-	c.raw("\x82\x0f\x00\x09\x00\x01t\x02\x00\x02no\x00\x00\x01#\x00")
+	c.Raw("\x82\x0f\x00\x09\x00\x01t\x02\x00\x02no\x00\x00\x01#\x00")
 	c.bytes("\x90\x05\x00\x09\x02\x80\x00")
-	c.raw("\xa2\x08\x00\x0a\x00\x01#\x00\x01x")
+	c.Raw("\xa2\x08\x00\x0a\x00\x01#\x00\x01x")
 	c.bytes("\xb0\x02\x00\x0a")
-	c.raw("\x32\x07\x00\x02no\x00\x05x") // not allowed, but acknowledged
+	c.Raw("\x32\x07\x00\x02no\x00\x05x") // not allowed, but acknowledged
 	c.bytes("\x40\x02\x00\x05")
 	// Messages from MQTT 5 clients arrive without their properties, and MQTT 5 clients receive messages of
 	// MQTT 3.1.1.
 	v5 := connect(t, s, "v5")
-	v5.subscribe("t", 2)
-	v5.send(v5.message("t", 1, "x", expiry(100)))
+	v5.Subscribe("t", 2)
+	v5.Send(v5.Message("t", 1, "x", expiry(100)))
 	c.bytes("\x32\x06\x00\x01t\x00\x01x")
-	v5.expectAll("PUBACK 2 0x00", "t q1: x")
-	c.raw("\x34\x06\x00\x01t\x00\x07y")
+	v5.ExpectAll("PUBACK 2 0x00", "t q1: x")
+	c.Raw("\x34\x06\x00\x01t\x00\x07y")
 	c.bytes("\x34\x06\x00\x01t\x00\x02y" + "\x50\x02\x00\x07")
-	v5.expect("t q2: y")
-	c.raw("\x62\x02\x00\x07\xc0\x00")
+	v5.Expect("t q2: y")
+	c.Raw("\x62\x02\x00\x07\xc0\x00")
 	c.bytes("\x70\x02\x00\x07\xd0\x00")
 	// The session outlives the connection for a limited time, and the unacknowledged message comes again with
 	// DUP.
-	c.raw("\x40\x02\x00\x01\xe0\x00")
+	c.Raw("\x40\x02\x00\x01\xe0\x00")
 	c.over()
-	v5.publish("t", 0, "not kept", 0)
-	v5.expect("t q0: not kept")
-	v5.send(v5.message("t", 1, "z"))
-	v5.expectAll("PUBACK 3 0x00", "t q1: z")
+	v5.Publish("t", 0, "not kept", 0)
+	v5.Expect("t q0: not kept")
+	v5.Send(v5.Message("t", 1, "z"))
+	v5.ExpectAll("PUBACK 3 0x00", "t q1: z")
 	s.advance(1000 * time.Hour)
 	c = dial(t, s, "c")
-	c.raw(lasting4)
+	c.Raw(lasting4)
 	c.bytes("\x20\x02\x01\x00" + "\x3c\x06\x00\x01t\x00\x02y" + "\x32\x06\x00\x01t\x00\x03z")
 	// MQTT 3.1.1 servers send no DISCONNECT, not even when a connection is taken over.
 	d := dial(t, s, "d")
-	d.raw(hello4)
+	d.Raw(hello4)
 	d.bytes("\x20\x02\x00\x00")
 	c.over()
-	d.raw("\xf0\x00") // AUTH
+	d.Raw("\xf0\x00") // AUTH
 	d.over()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/testkit/mqtttest"
 )
 
 // startWebSocket returns the URL of a broker that listens for WebSockets.
@@ -77,7 +78,7 @@ func dialWebSocket(t testing.TB, url, id string) *client {
 	if ws.Subprotocol() != "mqtt" || response.Header.Get("Sec-Websocket-Extensions") != "" { // [MQTT-6.0.0-4]
 		t.Errorf("subprotocol %q, headers %v", ws.Subprotocol(), response.Header)
 	}
-	return &client{t: t, conn: &webConn{Conn: ws.NetConn(), ws: ws}, id: id, releasing: make(map[uint16]bool)}
+	return &client{mqtttest.New(t, &webConn{Conn: ws.NetConn(), ws: ws}, id)}
 }
 
 // TestWebSocket: MQTT 5, 6. Packets may be divided among messages and frames in any way [MQTT-6.0.0-2].
@@ -85,14 +86,14 @@ func TestWebSocket(t *testing.T) {
 	t.Parallel()
 	s, url := startWebSocket(t)
 	c := dialWebSocket(t, url+"?x=y", "c")
-	c.hello()
-	c.subscribe("t", 1)
+	c.Hello()
+	c.Subscribe("t", 1)
 	large := strings.Repeat("0123456789abcdef", 1<<15)
 	for _, payload := range []string{"", "small", strings.Repeat("x", 110), strings.Repeat("x", 126), strings.Repeat("x", 70000), large} {
-		c.send(c.message("t", 1, payload))
-		c.expectAll(fmt.Sprintf("PUBACK %d 0x00", c.next), "t q1: "+payload)
+		c.Send(c.Message("t", 1, payload))
+		c.ExpectAll(fmt.Sprintf("PUBACK %d 0x00", c.Last), "t q1: "+payload)
 	}
-	ws := c.conn.(*webConn).ws
+	ws := c.Conn.(*webConn).ws
 	ponged := make(chan string, 1)
 	ws.SetPongHandler(func(data string) error {
 		ponged <- data
@@ -117,14 +118,14 @@ func TestWebSocket(t *testing.T) {
 	frame(0x00, "")
 	frame(0x00, "\x05\x00\x01t")
 	frame(0x80, "\x00x\xc0\x00")
-	c.expect("PINGRESP", "t q0: x", "PINGRESP")
+	c.Expect("PINGRESP", "t q0: x", "PINGRESP")
 	if got := <-ponged; got != "ping" {
 		t.Errorf("pong %q", got)
 	}
 	other := dial(t, s, "c")
-	other.hello()
-	c.expect("DISCONNECT 0x8e")
-	if _, err := c.conn.Read(make([]byte, 1)); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+	other.Hello()
+	c.Expect("DISCONNECT 0x8e")
+	if _, err := c.Conn.Read(make([]byte, 1)); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		t.Errorf("%v, want a close", err)
 	}
 }
@@ -218,12 +219,12 @@ func FuzzWebSocket(f *testing.F) {
 		bad.Close()
 
 		c := dialWebSocket(t, url, "good")
-		c.hello()
+		c.Hello()
 		var stream bytes.Buffer
-		if _, err := c.message("t", 1, "payload").WriteTo(&stream); err != nil {
+		if _, err := c.Message("t", 1, "payload").WriteTo(&stream); err != nil {
 			t.Fatal(err)
 		}
-		ws := c.conn.(*webConn).ws
+		ws := c.Conn.(*webConn).ws
 		var frames []byte
 		rest, first := stream.Bytes(), byte(0x02)
 		for _, size := range append(sizes[:min(len(sizes), 20)], 255) {
@@ -238,7 +239,7 @@ func FuzzWebSocket(f *testing.F) {
 		if _, err := ws.NetConn().Write(frames); err != nil {
 			t.Fatal(err)
 		}
-		c.expect("PUBACK 1 0x10")
+		c.Expect("PUBACK 1 0x10")
 		ws.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	})
@@ -249,15 +250,15 @@ func TestWebSocketMessages(t *testing.T) {
 	t.Parallel()
 	_, url := startWebSocket(t)
 	c := dialWebSocket(t, url, "c")
-	c.hello()
-	c.subscribe("t", 0)
+	c.Hello()
+	c.Subscribe("t", 0)
 	const pings = 50
 	var out bytes.Buffer
 	for range pings {
 		out.WriteString("\xc0\x00")
 	}
-	c.raw(out.String())
-	ws := c.conn.(*webConn).ws
+	c.Raw(out.String())
+	ws := c.Conn.(*webConn).ws
 	ws.SetReadDeadline(time.Now().Add(patience))
 	for i := range pings {
 		if _, message, err := ws.ReadMessage(); err != nil || string(message) != "\xd0\x00" {
@@ -272,8 +273,8 @@ func TestWebSocketPings(t *testing.T) {
 	t.Parallel()
 	s, url := startWebSocket(t)
 	c := dialWebSocket(t, url, "c")
-	c.hello(func(p *packets.Connect) { p.KeepAlive = 1 })
-	conn := c.conn.(*webConn).ws.NetConn()
+	c.Hello(func(p *packets.Connect) { p.KeepAlive = 1 })
+	conn := c.Conn.(*webConn).ws.NetConn()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -338,7 +339,7 @@ func TestWebSocketMemory(t *testing.T) {
 	}
 	connect(t, s, "1")
 	plain := kept()
-	dialWebSocket(t, url, "2").hello()
+	dialWebSocket(t, url, "2").Hello()
 	if more := kept() - 2*plain; more < 8<<10 {
 		t.Errorf("a WebSocket is charged %d bytes more than a plain connection", more)
 	}

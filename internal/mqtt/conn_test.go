@@ -20,6 +20,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -161,9 +162,7 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	never := func(error) { t.Error("acked although Publish returned an error") }
-	if err := server.Await(within(t), func(s emulator.State) bool { return s.Requests == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	await.State(t, server, func(s emulator.State) bool { return s.Requests == 1 })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

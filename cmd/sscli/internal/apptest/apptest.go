@@ -47,6 +47,22 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 	return code, texts[0], texts[1]
 }
 
+// Runner returns [Run] for command lines of one command, or of several if each line begins with a name. url becomes
+// SSCLI_URL, unless it is empty.
+func Runner(commands ...app.Command) func(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
+	return func(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		env := make(map[string]string)
+		if url != "" {
+			env["SSCLI_URL"] = url
+		}
+		if len(commands) == 1 {
+			args = append([]string{commands[0].Name}, args...)
+		}
+		return Run(t, commands, env, args...)
+	}
+}
+
 // NewApp returns an App like the one that [Run] uses, with empty standard input and no help topics.
 func NewApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
 	return &app.App{Commands: commands, Topics: func() []*cobra.Command { return nil },

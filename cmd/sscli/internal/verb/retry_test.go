@@ -15,14 +15,10 @@ import (
 )
 
 // run runs a command line against a store.
-func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	commands := []app.Command{
-		{Name: "get", New: verb.Command(basics.Get)}, {Name: "set", New: verb.Command(basics.Set)},
-		{Name: "scan", New: verb.Command(basics.Scan)}, {Name: "ping", New: ping.New},
-	}
-	return apptest.Run(t, commands, map[string]string{"SSCLI_URL": store.URL()}, args...)
-}
+var run = apptest.Runner(
+	app.Command{Name: "get", New: verb.Command(basics.Get)}, app.Command{Name: "set", New: verb.Command(basics.Set)},
+	app.Command{Name: "scan", New: verb.Command(basics.Scan)}, app.Command{Name: "ping", New: ping.New},
+)
 
 // TestRetryFor: a request that was not sent waits up to --retry-for for the broker, unless the broker refuses for a
 // permanent reason.
@@ -63,7 +59,7 @@ func TestRetryFor(t *testing.T) {
 				}
 				return 0
 			})
-			code, _, stderr := run(t, store, strings.Fields(tt.args)...)
+			code, _, stderr := run(t, store.URL(), strings.Fields(tt.args)...)
 			n := tries.Load()
 			if code != tt.code || n < tt.tries || n != tt.tries && tt.refused < 100 || !strings.Contains(stderr, tt.stderr) || tt.stderr == "" && stderr != "" {
 				t.Errorf("code %d after %d connections, want %d after %d: %q, want %q", code, n, tt.code, tt.tries, stderr, tt.stderr)
@@ -83,7 +79,7 @@ func TestRetryForOneWrite(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	if code, _, stderr := run(t, store, "set", "a", "1", "--retry-for", "1m", "-t", "2s"); code == 0 || sent.Load() != 1 {
+	if code, _, stderr := run(t, store.URL(), "set", "a", "1", "--retry-for", "1m", "-t", "2s"); code == 0 || sent.Load() != 1 {
 		t.Errorf("code %d, sent %d times: %s", code, sent.Load(), stderr)
 	}
 }
@@ -93,7 +89,7 @@ func TestPingWaitsForStore(t *testing.T) {
 	store := emulator.Start(t)
 	var asked atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: asked.Add(1) <= 2} })
-	code, stdout, stderr := run(t, store, "ping", "-n", "1", "--wait", "1m", "-t", "2s")
+	code, stdout, stderr := run(t, store.URL(), "ping", "-n", "1", "--wait", "1m", "-t", "2s")
 	if code != 0 || asked.Load() < 4 || !strings.Contains(stderr, "timed out; asking again for up to 1m0s") {
 		t.Errorf("code %d after %d requests: %q, %q", code, asked.Load(), stdout, stderr)
 	}

@@ -31,10 +31,7 @@ func commands() []app.Command {
 	return []app.Command{{Name: "apply", New: apply.New}, {Name: "diff", New: diff.New}, {Name: "export", New: export.New}}
 }
 
-func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, commands(), nil, append(args, "-u", store.URL())...)
-}
+var run = apptest.Runner(commands()...)
 
 // writeSource writes keys to a file in the format of export, and returns its name.
 func writeSource(t *testing.T, keys map[string]string) string {
@@ -88,10 +85,10 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 		before := apptest.Contents(store)
 		source := writeSource(t, want)
 		args := []string{"apply", source, "--prune", "stale/*", "--prune-all", "--yes", "-q"}
-		if code, planned, stderr := run(t, store, append(args, "--dry-run")...); code != 0 || !cmp.Equal(before, apptest.Contents(store)) {
+		if code, planned, stderr := run(t, store.URL(), append(args, "--dry-run")...); code != 0 || !cmp.Equal(before, apptest.Contents(store)) {
 			t.Errorf("seed %d: dry run: exit code %d: %s%s", seed, code, planned, stderr)
 		}
-		code, stdout, stderr := run(t, store, args...)
+		code, stdout, stderr := run(t, store.URL(), args...)
 		wantActions := make(map[string]int)
 		for key, value := range want {
 			switch was, found := before[key]; {
@@ -115,7 +112,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 		if diff := cmp.Diff(want, apptest.Contents(store)); diff != "" {
 			t.Errorf("seed %d: the store (-want +got):\n%s", seed, diff)
 		}
-		if code, stdout, stderr := run(t, store, "diff", source, "stale/*"); code != 0 {
+		if code, stdout, stderr := run(t, store.URL(), "diff", source, "stale/*"); code != 0 {
 			t.Errorf("seed %d: diff: exit code %d: %s%s", seed, code, stdout, stderr)
 		}
 		var writes atomic.Int32
@@ -125,7 +122,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 			}
 			return emulator.Action{}
 		})
-		code, stdout, stderr = run(t, store, args...)
+		code, stdout, stderr = run(t, store.URL(), args...)
 		if again := actions(stdout); code != 0 || writes.Load() > 0 || again["unchanged"] != len(want)-1 || len(again) > 1 {
 			t.Errorf("seed %d: the second apply sent %d writes, exit code %d: %s%s", seed, writes.Load(), code, stdout, stderr)
 		}
@@ -163,7 +160,7 @@ func TestMeanwhile(t *testing.T) {
 			return emulator.Action{}
 		})
 		source := writeSource(t, map[string]string{"a": "1", "b": "1"})
-		code, stdout, stderr := run(t, store, "apply", source, "--prune", "old", "--prune-all", "--yes", "-o", "template={{.action}}\t{{.key}}")
+		code, stdout, stderr := run(t, store.URL(), "apply", source, "--prune", "old", "--prune-all", "--yes", "-o", "template={{.action}}\t{{.key}}")
 		if code != tt.code || stdout != tt.lines || strings.Contains(stderr, "another client changed") != (code == 1) {
 			t.Errorf("%s: exit code %d, printed %q; %s", tt.name, code, stdout, stderr)
 		}
@@ -199,7 +196,7 @@ func TestLostAnswers(t *testing.T) {
 		return emulator.Action{DropReply: k%10 == 3, Drop: k%10 == 7}
 	})
 	source := writeSource(t, want)
-	code, stdout, stderr := run(t, store, "apply", source, "-t", "2s")
+	code, stdout, stderr := run(t, store.URL(), "apply", source, "-t", "2s")
 	if code != 11 && code != 124 {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -213,7 +210,7 @@ func TestLostAnswers(t *testing.T) {
 		}
 	}
 	store.Intercept(nil)
-	if code, stdout, stderr := run(t, store, "apply", source); code != 0 || !cmp.Equal(want, apptest.Contents(store)) {
+	if code, stdout, stderr := run(t, store.URL(), "apply", source); code != 0 || !cmp.Equal(want, apptest.Contents(store)) {
 		t.Errorf("again: exit code %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -248,11 +245,11 @@ func TestPruneByNothing(t *testing.T) {
 			}
 			args = append(args, name)
 		}
-		code, stdout, stderr := run(t, store, args...)
+		code, stdout, stderr := run(t, store.URL(), args...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, "no key") || !cmp.Equal(before, apptest.Contents(store)) {
 			t.Errorf("%s: exit code %d, the store has %q\n%s%s", source, code, apptest.Contents(store), stdout, stderr)
 		}
-		if code, _, stderr := run(t, store, append(args, "--prune-all")...); code != 0 || apptest.Contents(store)["q/b"] != "" {
+		if code, _, stderr := run(t, store.URL(), append(args, "--prune-all")...); code != 0 || apptest.Contents(store)["q/b"] != "" {
 			t.Errorf("%s --prune-all: exit code %d, the store has %q\n%s", source, code, apptest.Contents(store), stderr)
 		}
 	}
@@ -295,7 +292,7 @@ func TestSourceChanges(t *testing.T) {
 				}
 				return emulator.Action{}
 			})
-			code, _, stderr := run(t, store, "apply", dir, dryRun)
+			code, _, stderr := run(t, store.URL(), "apply", dir, dryRun)
 			want := 14
 			if dryRun == "--dry-run" {
 				want = 2

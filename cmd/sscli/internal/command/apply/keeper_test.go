@@ -19,28 +19,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// restart starts an empty emulator at the address of one that was closed.
-func restart(t *testing.T, address string) *emulator.Server {
-	t.Helper()
-	for {
-		server, err := emulator.New(emulator.Options{Listen: address, Changes: true})
-		if err == nil {
-			t.Cleanup(func() { _ = server.Close() })
-			return server
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(err)
-		case <-time.After(10 * time.Millisecond): // the port is still in use
-		}
-	}
-}
-
-// await waits until a store holds exactly these keys.
-func await(t *testing.T, server *emulator.Server, want map[string]string) {
+// awaitKeys waits until a store holds exactly these keys.
+func awaitKeys(t *testing.T, server *emulator.Server, want map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // several rounds, each of which may wait for lost replies
 	defer cancel()
@@ -70,15 +54,15 @@ func TestEvery(t *testing.T) {
 		want[fmt.Sprintf("key%03d", i)] = fmt.Sprintf("value %d", i)
 	}
 	source := writeSource(t, want)
-	server := emulator.Start(t)
-	address := server.Addr().String()
+	address := freeport.Address(t)
+	server := emulator.Start(t, emulator.Options{Listen: address})
 	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "5s", "-u", server.URL())
 	lines := make(chan []string, 1)
 	go func() {
 		text, _ := io.ReadAll(cmd.Stdout)
 		lines <- strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	}()
-	await(t, server, want)
+	awaitKeys(t, server, want)
 
 	var mu sync.Mutex
 	written := make(map[string]bool) // key, tab, and version of each write that reached a store
@@ -110,16 +94,16 @@ func TestEvery(t *testing.T) {
 			}
 		}
 		if round%2 == 0 {
-			await(t, server, want) // although replies are lost
+			awaitKeys(t, server, want) // although replies are lost
 		}
 		collect(server)
 		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
 		collect(server)
-		server = restart(t, address)
+		server = emulator.Start(t, emulator.Options{Listen: address, Changes: true})
 	}
-	await(t, server, want)
+	awaitKeys(t, server, want)
 	collect(server)
 	// The source changes too.
 	want["key000"], want["more"] = "changed", "1"
@@ -127,7 +111,7 @@ func TestEvery(t *testing.T) {
 	if err := files.RetryBusy(func() error { return os.Rename(changed, source) }); err != nil { // it may be being read
 		t.Fatal(err)
 	}
-	await(t, server, want)
+	awaitKeys(t, server, want)
 	collect(server)
 	server.RefuseConnect(func(string, string) byte { return 0x87 })
 	server.DropAll()
@@ -227,7 +211,7 @@ func TestEveryEmptySource(t *testing.T) {
 			}
 		}
 		want := map[string]string{"a": "mine", "b": "mine"}
-		await(t, server, want)
+		awaitKeys(t, server, want)
 		rename(volume, away)
 		says("volume")
 		if err := os.Mkdir(volume, 0o700); err != nil {
@@ -243,6 +227,6 @@ func TestEveryEmptySource(t *testing.T) {
 		write(filepath.Join(away, "a"), "changed")
 		rename(away, volume)
 		want["a"] = "changed"
-		await(t, server, want)
+		awaitKeys(t, server, want)
 	}
 }

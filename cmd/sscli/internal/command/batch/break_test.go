@@ -22,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
@@ -295,12 +296,8 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	file := writeBatch(t)
 	ended := make(chan batchReport)
 	go func() { ended <- runBatch(t, store.Addr().String(), file, "--inflight", "8", "-t", "2h") }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	// Eight lines are in flight, and their results wait for line 3.
-	if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 }); err != nil {
-		t.Fatal(err)
-	}
+	await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 })
 	store.FastForward(time.Hour)
 	r := <-ended
 	if r.code != fault.CodeStore || r.resume != 3 || r.failed[3] != float64(fault.CodeStore) || len(r.failed) != 1 {

@@ -18,10 +18,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-func run(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "check", New: check.New}}, map[string]string{"SSCLI_URL": url}, append([]string{"check"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "check", New: check.New})
 
 // filled returns a store with a key of each kind that the tables check.
 func filled(t *testing.T, o emulator.Options) *emulator.Server {

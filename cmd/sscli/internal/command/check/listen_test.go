@@ -58,8 +58,8 @@ func get(t *testing.T, url string, change func(*http.Request)) (status int, body
 	return resp.StatusCode, string(text)
 }
 
-// await scrapes until all the regular expressions match.
-func await(t *testing.T, url string, wants ...string) string {
+// scraped scrapes until all the regular expressions match.
+func scraped(t *testing.T, url string, wants ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -87,7 +87,7 @@ func TestListen(t *testing.T) {
 	store := filled(t, emulator.Options{})
 	url := listen(t, map[string]string{"SSCLI_URL": store.URL()}, "setpoint", "later", "--lock", "deploy", "--match", "a/*", "--value", "--changes-max", "100/1h")
 	own := `\{context="` + regexp.QuoteMeta(store.Addr().String()) + `"`
-	await(t, url, "sscli_up"+own+"} 1", "sscli_key_present"+own+`,check="setpoint",key="setpoint"} 1`, "sscli_key_present"+own+`,check="later",key="later"} 0`,
+	scraped(t, url, "sscli_up"+own+"} 1", "sscli_key_present"+own+`,check="setpoint",key="setpoint"} 1`, "sscli_key_present"+own+`,check="later",key="later"} 0`,
 		"sscli_key_value"+own+`,check="setpoint",key="setpoint"} 21.5`, "sscli_key_changes_total.*} 0", "sscli_lock_held.*} 1", "sscli_match_keys.*} 2",
 		"sscli_check_state.*later.*} 2", "sscli_clock_skew_seconds.*")
 	for _, holder := range []string{"ci:18", "ci:18", "ci:19"} {
@@ -97,13 +97,13 @@ func TestListen(t *testing.T) {
 	apptest.Put(t, store, "later", "7")
 	apptest.Put(t, store, "setpoint", "22")
 	store.FastForward(time.Hour)
-	body := await(t, url, "sscli_key_value.*setpoint.*} 22", "sscli_key_changes_total.*setpoint.*} 1", "sscli_key_changes_total.*later.*} 1", "sscli_key_present.*later.*} 1",
+	body := scraped(t, url, "sscli_key_value.*setpoint.*} 22", "sscli_key_changes_total.*setpoint.*} 1", "sscli_key_changes_total.*later.*} 1", "sscli_key_present.*later.*} 1",
 		"sscli_lock_held.*} 0", "sscli_lock_holder_changes_total.*} 2", "sscli_check_state.*later.*} 0")
 	if strings.Contains(body, "sscli_lock_held_seconds{") || strings.Contains(body, "ci:19") {
 		t.Errorf("a free lock, and a value that nobody asked for: %s", body)
 	}
 	store.DropAll()
-	await(t, url, "sscli_watch_gaps_total.*} 1", "sscli_up.*} 1", "sscli_key_value.*setpoint.*} 22")
+	scraped(t, url, "sscli_watch_gaps_total.*} 1", "sscli_up.*} 1", "sscli_key_value.*setpoint.*} 22")
 }
 
 // TestDeadBroker: a broker that is frozen, or refuses, is down, and its keys are gone; another one is not delayed.
@@ -129,14 +129,14 @@ func TestDeadBroker(t *testing.T) {
 		}
 	}
 	url := listen(t, map[string]string{"SSCLI_CONFIG": contexts}, "-f", checks)
-	await(t, url, `sscli_up\{context="good"} 1`, `sscli_up\{context="frozen"} 1`, `sscli_up\{context="refuses"} 0`, `sscli_up\{context="gone"} 0`)
+	scraped(t, url, `sscli_up\{context="good"} 1`, `sscli_up\{context="frozen"} 1`, `sscli_up\{context="refuses"} 0`, `sscli_up\{context="gone"} 0`)
 	frozen.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true, NoPuback: true} })
-	body := await(t, url, `sscli_up\{context="good"} 1`, `sscli_up\{context="frozen"} 0`, `sscli_check_state\{context="frozen".*} 2`)
+	body := scraped(t, url, `sscli_up\{context="good"} 1`, `sscli_up\{context="frozen"} 0`, `sscli_check_state\{context="frozen".*} 2`)
 	if strings.Contains(body, `sscli_key_present{context="frozen"`) || !strings.Contains(body, `sscli_key_present{context="good"`) {
 		t.Errorf("keys of a frozen broker, or none of the other: %s", body)
 	}
 	frozen.Intercept(nil)
-	await(t, url, `sscli_up\{context="frozen"} 1`, `sscli_key_present\{context="frozen".*} 1`)
+	scraped(t, url, `sscli_up\{context="frozen"} 1`, `sscli_key_present\{context="frozen".*} 1`)
 }
 
 // TestNotYet: before the first answer, the broker is not up, and nothing is judged.
@@ -201,5 +201,5 @@ func TestUnwatchable(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Read || a.On != "secret" })})
 	apptest.Put(t, store, "setpoint", "1")
 	url := listen(t, map[string]string{"SSCLI_URL": store.URL()}, "setpoint", "secret")
-	await(t, url, `sscli_key_present.*setpoint.*} 1`, `sscli_check_state.*secret.*} 3`, `sscli_check_state.*setpoint.*} 0`)
+	scraped(t, url, `sscli_key_present.*setpoint.*} 1`, `sscli_check_state.*secret.*} 3`, `sscli_check_state.*setpoint.*} 0`)
 }

@@ -61,7 +61,7 @@ func TestEach(t *testing.T) {
 		}
 	}
 	url := listen(t, map[string]string{"SSCLI_URL": store.URL()}, "--match", "line*/state", "--max-age", "10m")
-	await(t, url, `sscli_match_key_state\{.*line3/state"\} 2`, `sscli_match_key_state\{.*line1/state"\} 0`, `sscli_check_state\{.*\} 2`)
+	scraped(t, url, `sscli_match_key_state\{.*line3/state"\} 2`, `sscli_match_key_state\{.*line1/state"\} 0`, `sscli_check_state\{.*\} 2`)
 }
 
 // TestEachBound: of more keys than are read, the others are not OK.
@@ -153,19 +153,19 @@ func TestListenState(t *testing.T) {
 	env := map[string]string{"SSCLI_URL": store.URL()}
 	t.Run("first", func(t *testing.T) {
 		url := listen(t, env, args...)
-		await(t, url, `sscli_check_state.*} 0`)
+		scraped(t, url, `sscli_check_state.*} 0`)
 	})
 	apptest.Put(t, store, "l", "b")
 	t.Run("second", func(t *testing.T) {
 		url := listen(t, env, args...)
-		await(t, url, `sscli_check_state.*} 2`)
+		scraped(t, url, `sscli_check_state.*} 2`)
 	})
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("damaged", func(t *testing.T) {
 		url := listen(t, env, append(args, "k")...)
-		await(t, url, `sscli_check_state.*lock l.*} 3`, `sscli_check_state.*"k".*} 2`)
+		scraped(t, url, `sscli_check_state.*lock l.*} 3`, `sscli_check_state.*"k".*} 2`)
 	})
 	if text, err := os.ReadFile(file); err != nil || string(text) != "{" {
 		t.Errorf("%q, %v", text, err)
@@ -187,7 +187,7 @@ func TestScrapeForms(t *testing.T) {
 		}
 	}
 	url := listen(t, map[string]string{"SSCLI_CONFIG": contexts}, "-f", checks)
-	await(t, url, `sscli_up\{context="lab"} 1`, `sscli_up\{context="plant"} 1`)
+	scraped(t, url, `sscli_up\{context="lab"} 1`, `sscli_up\{context="plant"} 1`)
 	if status, body := get(t, url+"?context=lab", nil); status != 200 || strings.Contains(body, "plant") || !strings.Contains(body, `context="lab"`) {
 		t.Errorf("%d, %s", status, body)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 // The states of checks, as metrics have them.
@@ -182,14 +183,14 @@ func TestTruth(t *testing.T) {
 			url := listen(t, map[string]string{"SSCLI_URL": tt.url}, tt.args...)
 			one := regexp.MustCompile(fmt.Sprintf(`(?m)^sscli_check_state\{.*\} [%s]$`, strings.Trim(strings.ReplaceAll(fmt.Sprint(tt.states), " ", ""), "[]")))
 			if !slices.Contains(tt.states, isOK) {
-				await(t, url, `sscli_check_state\{.*\} [23]`)
+				scraped(t, url, `sscli_check_state\{.*\} [23]`)
 				for range 20 {
 					if _, body := get(t, url, nil); strings.Contains(body, "sscli_check_state{") && regexp.MustCompile(`(?m)^sscli_check_state\{.*\} 0$`).MatchString(body) {
 						t.Errorf("listen: OK in %s", body)
 					}
 				}
 			}
-			await(t, url, strings.TrimSuffix(strings.TrimPrefix(one.String(), "(?m)^"), "$"))
+			scraped(t, url, strings.TrimSuffix(strings.TrimPrefix(one.String(), "(?m)^"), "$"))
 		})
 	}
 }
@@ -197,10 +198,10 @@ func TestTruth(t *testing.T) {
 // TestRestartedEmpty: after a break, nothing is shown of what was, until it was looked at again.
 func TestRestartedEmpty(t *testing.T) {
 	t.Parallel()
-	store := filled(t, emulator.Options{})
-	address := store.Addr().String()
+	address := freeport.Address(t)
+	store := filled(t, emulator.Options{Listen: address})
 	url := listen(t, map[string]string{"SSCLI_URL": store.URL()}, "setpoint", "--match", "a/*", "--count-min", "2", "--lock", "deploy", "--held")
-	await(t, url, `sscli_match_keys.*} 2`, `sscli_key_present.*} 1`, `sscli_lock_held.*} 1`, `sscli_clock_skew_seconds.*`)
+	scraped(t, url, `sscli_match_keys.*} 2`, `sscli_key_present.*} 1`, `sscli_lock_held.*} 1`, `sscli_clock_skew_seconds.*`)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}

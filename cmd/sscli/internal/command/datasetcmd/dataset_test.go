@@ -27,10 +27,7 @@ const (
 )
 
 // run runs a subcommand of dataset against a store.
-func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "dataset", New: datasetcmd.New})
 
 // file writes a file and returns its path.
 func file(t *testing.T, name, text string) string {
@@ -51,14 +48,14 @@ func TestMatchText(t *testing.T) {
 	for text, want := range map[string]string{
 		" 7": `{"id":" 7"}`, "7 ": `{"id":"7 "}`, "7": `{"id":7}`, `" 7"`: `{"id":" 7"}`, "\uFFFD": `{"id":"\uFFFD"}`,
 	} {
-		if code, stdout, stderr := run(t, store, "match", "k", "id="+text); code != 0 || strings.TrimSpace(stdout) != want {
+		if code, stdout, stderr := run(t, store.URL(), "match", "k", "id="+text); code != 0 || strings.TrimSpace(stdout) != want {
 			t.Errorf("%q: exit code %d, %s%s, want %s", text, code, stdout, stderr, want)
 		}
 	}
-	if code, stdout, _ := run(t, store, "match", "k", `id="\ud800"`); code != 1 || stdout != "" {
+	if code, stdout, _ := run(t, store.URL(), "match", "k", `id="\ud800"`); code != 1 || stdout != "" {
 		t.Errorf("half of a surrogate pair: exit code %d, %s", code, stdout)
 	}
-	if code, stdout, stderr := run(t, store, "match", "k", "id=\xff"); code != 2 || !strings.Contains(stderr, "not UTF-8") {
+	if code, stdout, stderr := run(t, store.URL(), "match", "k", "id=\xff"); code != 2 || !strings.Contains(stderr, "not UTF-8") {
 		t.Errorf("not UTF-8: exit code %d, %s%s", code, stdout, stderr)
 	}
 }
@@ -68,7 +65,7 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	devices := file(t, "devices.csv", pumpsCSV)
-	code, _, stderr := run(t, store, "load", "pumps", devices, "--on", "id")
+	code, _, stderr := run(t, store.URL(), "load", "pumps", devices, "--on", "id")
 	if code != 0 || !strings.Contains(stderr, "4 records") || !strings.Contains(stderr, "pumps does not exist yet") ||
 		!strings.Contains(stderr, `floor number, string`) || !strings.Contains(stderr, "warning: 1 record") {
 		t.Errorf("exit code %d\n%s", code, stderr)
@@ -85,12 +82,12 @@ func TestLoad(t *testing.T) {
 		{[]string{devices}, "unchanged, nothing was written"},
 		{[]string{changed, "--on", "id", "--dry-run", "-o", "human"}, "1 changed by id, 3 equal"},
 	} {
-		code, stdout, stderr := run(t, store, append([]string{"load", "pumps"}, tt.args...)...)
+		code, stdout, stderr := run(t, store.URL(), append([]string{"load", "pumps"}, tt.args...)...)
 		if now, _ := store.Get("pumps"); code != 0 || !now.Version.Equal(first.Version) || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%q: exit code %d, version %v after %v\n%s%s", tt.args, code, now.Version, first.Version, stdout, stderr)
 		}
 	}
-	if code, _, stderr := run(t, store, "load", "pumps", changed, "-q"); code != 0 {
+	if code, _, stderr := run(t, store.URL(), "load", "pumps", changed, "-q"); code != 0 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if got := apptest.Contents(store)["pumps"]; !strings.Contains(got, "Pump seven") {
@@ -118,13 +115,13 @@ func TestLoadDoesWhatDryRunSays(t *testing.T) {
 		}
 		before, _ := store.Get("pumps")
 		args := append([]string{"load", "pumps", file(t, "devices.csv", pumpsCSV), "-o", "template={{.action}}"}, tt.flags...)
-		if code, stdout, stderr := run(t, store, append(args, "--dry-run")...); code != 0 || stdout != tt.action+"\n" {
+		if code, stdout, stderr := run(t, store.URL(), append(args, "--dry-run")...); code != 0 || stdout != tt.action+"\n" {
 			t.Errorf("%q %q: exit code %d, plan %q, want %q\n%s", tt.before, tt.flags, code, stdout, tt.action, stderr)
 		}
 		if now, _ := store.Get("pumps"); !now.Version.Equal(before.Version) {
 			t.Errorf("%q %q: the dry run has written", tt.before, tt.flags)
 		}
-		code, _, stderr := run(t, store, args...)
+		code, _, stderr := run(t, store.URL(), args...)
 		now, _ := store.Get("pumps")
 		if wrote := !now.Version.Equal(before.Version); code != 0 || wrote != (tt.action != "unchanged") || string(now.Value) != pumps {
 			t.Errorf("%q %q: exit code %d, wrote %v\n%s", tt.before, tt.flags, code, wrote, stderr)
@@ -155,7 +152,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"devices.csv", pumpsCSV, "--separator ab", `--separator "ab": expected one character, or tab`},
 	} {
 		args := append([]string{"load", "a", file(t, tt.name, tt.text)}, strings.Fields(tt.flags)...)
-		if code, _, stderr := run(t, store, args...); code != 2 || !strings.Contains(stderr, tt.want) {
+		if code, _, stderr := run(t, store.URL(), args...); code != 2 || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s %s: exit code %d, want 2 and %q\n%s", tt.name, tt.flags, code, tt.want, stderr)
 		}
 	}
@@ -181,7 +178,7 @@ func TestLoadAfterAnotherWrite(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	code, _, stderr := run(t, store, "load", "pumps", file(t, "devices.csv", pumpsCSV))
+	code, _, stderr := run(t, store.URL(), "load", "pumps", file(t, "devices.csv", pumpsCSV))
 	if got := apptest.Contents(store)["pumps"]; code != 1 || got != "another" || !strings.Contains(stderr, "try: the same command again") {
 		t.Errorf("exit code %d, the value is %q\n%s", code, got, stderr)
 	}
@@ -208,7 +205,7 @@ func TestShow(t *testing.T) {
 		{"missing", 1, "try: sscli dataset load missing FILE"},
 		{"text", 1, "try: sscli get text shows the value; sscli dataset load text FILE replaces it"},
 	} {
-		code, stdout, stderr := run(t, store, append([]string{"show"}, strings.Fields(tt.args)...)...)
+		code, stdout, stderr := run(t, store.URL(), append([]string{"show"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("show %s: exit code %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, stdout, stderr)
 		}
@@ -234,7 +231,7 @@ func TestDiff(t *testing.T) {
 		{[]string{"pumps", edited}, 1, "added -:1\nadded -:2\nremoved 1:-\nremoved 3:-\n", "2 added, 2 removed, 0 changed, 2 equal"},
 		{[]string{"missing", same, "-q"}, 1, "added -:2\nadded -:3\nadded -:4\nadded -:5\n", ""}, // line 1 of the CSV file is the header
 	} {
-		code, stdout, stderr := run(t, store, append([]string{"diff"}, tt.args...)...)
+		code, stdout, stderr := run(t, store.URL(), append([]string{"diff"}, tt.args...)...)
 		var changes strings.Builder
 		for line := range strings.Lines(stdout) {
 			columns := strings.Split(line, "\t")
@@ -274,7 +271,7 @@ func TestMatch(t *testing.T) {
 		{[]string{"pumps", "id=1", "--on", "id"}, 2, "", "--on without --message"},
 		{[]string{"pumps", "--message", messages}, 2, "", "--message: expected --on FIELD for each field that is compared"},
 	} {
-		code, stdout, stderr := run(t, store, append([]string{"match"}, tt.args...)...)
+		code, stdout, stderr := run(t, store.URL(), append([]string{"match"}, tt.args...)...)
 		if diff := cmp.Diff(tt.stdout, stdout); code != tt.code || diff != "" || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%q: exit code %d, want %d and %q\n%s(-want +got):\n%s", tt.args, code, tt.code, tt.stderr, stderr, diff)
 		}

@@ -19,10 +19,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "diff", New: diff.New}, {Name: "export", New: export.New}, {Name: "import", New: importcmd.New}}, nil, args...)
-}
+var run = apptest.Runner(app.Command{Name: "diff", New: diff.New}, app.Command{Name: "export", New: export.New}, app.Command{Name: "import", New: importcmd.New})
 
 // TestDiffFindsAnEditScript changes a store at random. diff must find exactly these changes, both between a file and
 // the store, and between the old and the new store.
@@ -44,7 +41,7 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 			apptest.Put(t, after, key, value)
 		}
 		file := filepath.Join(t.TempDir(), "file")
-		if code, _, stderr := run(t, "export", "-u", before.URL(), "-f", file); code != 0 {
+		if code, _, stderr := run(t, "", "export", "-u", before.URL(), "-f", file); code != 0 {
 			t.Fatalf("export: exit code %d: %s", code, stderr)
 		}
 		for range rnd.IntN(60) {
@@ -81,7 +78,7 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 			"file":  {"diff", file, "-u", after.URL(), "-o", "json"},
 			"store": {"diff", "--to", "after", "--config", config, "-u", before.URL(), "-o", "json"},
 		} {
-			code, stdout, stderr := run(t, args...)
+			code, stdout, stderr := run(t, "", args...)
 			if (code == 1) != (len(want) > 0) || code > 1 {
 				t.Errorf("seed %d, %s: exit code %d with %d differences: %s", seed, name, code, len(want), stderr)
 			}
@@ -111,7 +108,7 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 			}
 		}
 		// After an import of the file, the only differences are the keys that were added.
-		if code, _, stderr := run(t, "import", file, "-u", after.URL()); code != 0 {
+		if code, _, stderr := run(t, "", "import", file, "-u", after.URL()); code != 0 {
 			t.Fatalf("import: exit code %d: %s", code, stderr)
 		}
 		for key, value := range apptest.Contents(after) {
@@ -142,7 +139,7 @@ func TestDiffCountsDeletedMeanwhile(t *testing.T) {
 		"store": {"diff", "--to", store.URL(), "-u", empty.URL(), "-o", "json"},
 	} {
 		apptest.Put(t, store, "k", "v")
-		if _, _, stderr := run(t, args...); !strings.Contains(stderr, `"deleted_meanwhile":1`) {
+		if _, _, stderr := run(t, "", args...); !strings.Contains(stderr, `"deleted_meanwhile":1`) {
 			t.Errorf("%s: %s, want 1 key deleted meanwhile", name, stderr)
 		}
 	}

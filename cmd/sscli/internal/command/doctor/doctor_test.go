@@ -20,19 +20,12 @@ import (
 )
 
 // runDoctor runs doctor against a store; nil = none.
-func runDoctor(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	env := make(map[string]string)
-	if store != nil {
-		env["SSCLI_URL"] = store.URL()
-	}
-	return apptest.Run(t, []app.Command{{Name: "doctor", New: New}}, env, append([]string{"doctor"}, args...)...)
-}
+var runDoctor = apptest.Runner(app.Command{Name: "doctor", New: New})
 
 // TestChecks: with --write every check runs, and no key is left behind. The first failing check is the last to run.
 func TestChecks(t *testing.T) {
 	store := emulator.Start(t)
-	code, stdout, stderr := runDoctor(t, store, "--write")
+	code, stdout, stderr := runDoctor(t, store.URL(), "--write")
 	for _, name := range []string{"configuration", "lookup", "tcp", "tls", "connect", "subscribe", "store", "round trip", "clock", "write", "notify", "scan", "dialect"} {
 		if !strings.Contains(stdout, "\t"+name+"\t") {
 			t.Errorf("no check %s in\n%s", name, stdout)
@@ -42,7 +35,7 @@ func TestChecks(t *testing.T) {
 		t.Errorf("exit code %d, and the keys %q are left\n%s", code, store.Keys(), stderr)
 	}
 	store.RefuseConnect(func(string, string) byte { return 0x87 })
-	code, stdout, _ = runDoctor(t, store, "--write")
+	code, stdout, _ = runDoctor(t, store.URL(), "--write")
 	if code == 0 || strings.Contains(stdout, "subscribe") || strings.Contains(stdout, "clock") {
 		t.Errorf("%d\n%s\nwant the checks to end with connect", code, stdout)
 	}
@@ -52,7 +45,7 @@ func TestChecks(t *testing.T) {
 func TestWebSocketSecret(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	for _, form := range []string{"human", "raw", "json"} {
-		code, stdout, stderr := runDoctor(t, nil, "-o", form, "-u", store.WebSocketURL()+"?token=hunter2")
+		code, stdout, stderr := runDoctor(t, "", "-o", form, "-u", store.WebSocketURL()+"?token=hunter2")
 		if code != 0 || !strings.Contains(stdout, "/mqtt") || strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%s: exit code %d\n%s%s", form, code, stdout, stderr)
 		}
@@ -70,7 +63,7 @@ func TestUnverified(t *testing.T) {
 	for name, want := range map[string]string{
 		"127.0.0.1": "pass", "localhost": "pass", "127.0.0.2": "warn", "other.example": "warn",
 	} {
-		code, stdout, stderr := runDoctor(t, store, "--tls-insecure", "--ca-file", filepath.Join(dir, "ca.crt"), "--tls-server-name", name)
+		code, stdout, stderr := runDoctor(t, store.URL(), "--tls-insecure", "--ca-file", filepath.Join(dir, "ca.crt"), "--tls-server-name", name)
 		if code != 0 || !strings.Contains(stdout, "\n"+want+"\ttls\t") {
 			t.Errorf("%s: exit code %d, want %s\n%s%s", name, code, want, stdout, stderr)
 		}

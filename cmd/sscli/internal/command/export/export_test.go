@@ -1,7 +1,6 @@
 package export_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -37,7 +37,7 @@ func TestExportLargeValue(t *testing.T) {
 	for _, args := range [][]string{
 		{"export", "-u", store.URL(), "-f", file}, {"import", file, "-u", copied.URL()}, {"diff", file, "-u", copied.URL()}, {"apply", file, "-u", copied.URL()},
 	} {
-		if code, stdout, stderr := run(t, args...); code != 0 {
+		if code, stdout, stderr := run(t, "", args...); code != 0 {
 			t.Fatalf("%s: exit code %d: %.200s%.500s", args[0], code, stdout, stderr)
 		}
 	}
@@ -46,10 +46,7 @@ func TestExportLargeValue(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "export", New: export.New}, {Name: "import", New: importcmd.New}, {Name: "diff", New: diff.New}, {Name: "apply", New: apply.New}}, nil, args...)
-}
+var run = apptest.Runner(app.Command{Name: "export", New: export.New}, app.Command{Name: "import", New: importcmd.New}, app.Command{Name: "diff", New: diff.New}, app.Command{Name: "apply", New: apply.New})
 
 // TestExportSurvivesABrokenConnection cuts the connection at pages and at GETs. The exported file is complete.
 func TestExportSurvivesABrokenConnection(t *testing.T) {
@@ -72,11 +69,11 @@ func TestExportSurvivesABrokenConnection(t *testing.T) {
 		return emulator.Action{}
 	})
 	file := filepath.Join(t.TempDir(), "file")
-	code, _, stderr := run(t, "export", "-u", store.URL(), "-f", file)
+	code, _, stderr := run(t, "", "export", "-u", store.URL(), "-f", file)
 	if code != 0 || cuts.Load() < 3 || !strings.Contains(stderr, "; connecting again\n") || !strings.Contains(stderr, "the broker answers again after ") || !strings.Contains(stderr, "sscli: 500 keys, ") {
 		t.Fatalf("exit code %d after %d cuts: %s", code, cuts.Load(), stderr)
 	}
-	if code, _, stderr := run(t, "import", file, "-u", copied.URL()); code != 0 {
+	if code, _, stderr := run(t, "", "import", file, "-u", copied.URL()); code != 0 {
 		t.Fatalf("import: exit code %d: %s", code, stderr)
 	}
 	if diff := cmp.Diff(apptest.Contents(store), apptest.Contents(copied)); diff != "" {
@@ -104,17 +101,13 @@ func TestExportSaysWhatChanged(t *testing.T) {
 		})
 		done := make(chan string)
 		go func() {
-			code, _, stderr := run(t, append(strings.Fields(args), "export", "-t", "1m", "-u", store.URL())...)
+			code, _, stderr := run(t, "", append(strings.Fields(args), "export", "-t", "1m", "-u", store.URL())...)
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 			done <- stderr
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 }); err != nil {
-			t.Fatal(err)
-		}
+		await.State(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 		store.FastForward(20 * time.Second)
 		apptest.Put(t, store, "c", "2")
 		apptest.Remove(store, "d\x00")

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
@@ -279,7 +280,7 @@ func TestBrokerAway(t *testing.T) {
 		t.Errorf("%d requests came, want only the first SET", n)
 	}
 	store.RefuseConnect(nil)
-	await(t, store, func(s emulator.State) bool { return s.Clients == 1 }) // the gateway reconnects by itself
+	await.State(t, store, func(s emulator.State) bool { return s.Clients == 1 }) // the gateway reconnects by itself
 	c.do("v", "GET", "k")
 	for _, change := range store.Changes() {
 		if change.Key != "k" || string(change.Value) != "v" {

@@ -230,12 +230,3 @@ func (c *redisClient) closed() (before []string) {
 		before = append(before, r)
 	}
 }
-
-func await(t *testing.T, store *emulator.Server, reached func(emulator.State) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := store.Await(ctx, reached); err != nil {
-		t.Fatal(err)
-	}
-}

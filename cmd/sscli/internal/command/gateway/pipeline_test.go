@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 // pipelined sends several commands at once, each given as a line of words.
@@ -35,7 +36,7 @@ func TestIndependentKeys(t *testing.T) {
 	})
 	c.pipelined("SET a 1", "SET slow 1", "SET b 1", "GET slow", "STRLEN b", "PING")
 	c.want("+OK")
-	await(t, store, func(st emulator.State) bool { return st.Keys == 2 && st.Delayed == 1 })
+	await.State(t, store, func(st emulator.State) bool { return st.Keys == 2 && st.Delayed == 1 })
 	if got := store.Keys(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Fatalf("the store has %q", got)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 )
 
 func set(t *testing.T, s *client.Session, key, value string, ttl time.Duration) {
@@ -154,12 +155,12 @@ func TestUnwatch(t *testing.T) {
 			t.Errorf("%d keys are watched, want 2", n)
 		}
 		a.do("[unsubscribe __keyspace@0__:l :1]", "UNSUBSCRIBE", "__keyspace@0__:l")
-		await(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
+		await.State(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
 		a.Conn.Close()
 		c.do("+OK", "SET", "k", "v")
 		b.messages("k", "set")
 		b.Conn.Close()
-		await(t, store, func(s emulator.State) bool { return s.Registrations == 0 })
+		await.State(t, store, func(s emulator.State) bool { return s.Registrations == 0 })
 	}
 }
 
@@ -229,7 +230,7 @@ func TestWatchEnds(t *testing.T) {
 
 	// The keys of --watch are watched again as soon as the store allows it.
 	denied.Store(false)
-	await(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
+	await.State(t, store, func(s emulator.State) bool { return s.Registrations == 1 })
 	for {
 		again := f.connect(t)
 		again.send("PSUBSCRIBE", "__keyspace*")
@@ -271,7 +272,7 @@ func TestOneKeyRefused(t *testing.T) {
 	pattern.closed()
 	f.log.await(t, "not authorized")
 	c.do("-ERR not authorized", "SUBSCRIBE", "__keyspace@0__:a")
-	await(t, store, func(emulator.State) bool { return read.Load() })
+	await.State(t, store, func(emulator.State) bool { return read.Load() })
 	c.do("+OK", "SET", "b", "2")
 	b.messages("b", "set")
 

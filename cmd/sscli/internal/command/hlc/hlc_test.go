@@ -9,10 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-func runHlc(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "hlc", New: hlc.New}}, nil, append([]string{"hlc"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "hlc", New: hlc.New})
 
 // TestCompare: versions are ordered by wall clock, then counter, then node.
 func TestCompare(t *testing.T) {
@@ -22,7 +19,7 @@ func TestCompare(t *testing.T) {
 		{"1696374425000:1:node-1", "1696374425000:1:node-2", "-1\n"},
 		{"1696374425000:1:node-1", "001696374425000:00001:node-1", "0\n"},
 	} {
-		code, stdout, stderr := runHlc(t, "compare", tt.a, tt.b)
+		code, stdout, stderr := run(t, "", "compare", tt.a, tt.b)
 		if code != 0 || stdout != tt.want {
 			t.Errorf("%s and %s: %d, %q, want %q\n%s", tt.a, tt.b, code, stdout, tt.want, stderr)
 		}
@@ -31,7 +28,7 @@ func TestCompare(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, args := range [][]string{{"parse"}, {"parse", "x"}, {"parse", "1:2"}, {"compare", "1:0:a"}, {"compare", "1:0:a", "b"}, {"now", "x"}} {
-		if code, stdout, _ := runHlc(t, args...); code != fault.CodeUsage || stdout != "" {
+		if code, stdout, _ := run(t, "", args...); code != fault.CodeUsage || stdout != "" {
 			t.Errorf("%q: %d, %q, want a usage error", args, code, stdout)
 		}
 	}

@@ -28,13 +28,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "import", New: importcmd.New}}, nil, args...)
-}
+var run = apptest.Runner(app.Command{Name: "import", New: importcmd.New})
 
 // TestImportResumes cuts the connection of an import. A second import resumes at the line that the first one names.
 func TestImportResumes(t *testing.T) {
@@ -71,13 +69,13 @@ func TestImportResumes(t *testing.T) {
 				}
 				return emulator.Action{}
 			})
-			args := append([]string{"import", name, "-u", store.URL(), "-o", "json", "-t", "2s"}, flags...)
+			args := append([]string{name, "-u", store.URL(), "-o", "json", "-t", "2s"}, flags...)
 			from, tries := 1, 0
 			for from > 0 {
 				if tries++; tries > 3 {
 					t.Fatalf("%v %+v: the third import does not reach the end", flags, action)
 				}
-				code, stdout, stderr := run(t, append(args, "--from-line", strconv.Itoa(from))...)
+				code, stdout, stderr := run(t, "", append(args, "--from-line", strconv.Itoa(from))...)
 				var sum struct {
 					Op                               string
 					Lines, Applied, Refused, Unknown int
@@ -123,7 +121,7 @@ func TestImportStops(t *testing.T) {
 	}
 	for i := range 20 {
 		inflight := strconv.Itoa(1 << (i % 7))
-		if code, _, stderr := run(t, "import", file, "-u", store.URL(), "--inflight", inflight); code != fault.CodeFencing {
+		if code, _, stderr := run(t, "", file, "-u", store.URL(), "--inflight", inflight); code != fault.CodeFencing {
 			t.Fatalf("--inflight %s: exit code %d, %s", inflight, code, stderr)
 		}
 	}
@@ -147,9 +145,7 @@ func TestImportInterrupted(t *testing.T) {
 		if _, err := io.WriteString(out, exported(5)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Requests == 10 }); err != nil {
-			t.Fatal(err)
-		}
+		await.State(t, store, func(s emulator.State) bool { return s.Requests == 10 })
 		cancel(&signals.Interrupted{Signal: syscall.SIGINT})
 		if err := <-ended; !fault.IsA[*signals.Interrupted](err) {
 			t.Fatalf("the import ended with %v", err)
@@ -208,13 +204,13 @@ func TestDryRunPlansWhatImportWrites(t *testing.T) {
 	}
 	for _, flags := range [][]string{nil, {"--keep-going"}, {"--from-line", "3"}} {
 		store := emulator.Start(t)
-		args := append([]string{"import", file, "-u", store.URL()}, flags...)
-		dryCode, stdout, dryErr := run(t, append(args, "--dry-run")...)
+		args := append([]string{file, "-u", store.URL()}, flags...)
+		dryCode, stdout, dryErr := run(t, "", append(args, "--dry-run")...)
 		var planned []string
 		for line := range strings.Lines(stdout) {
 			planned = append(planned, strings.Split(line, "\t")[1])
 		}
-		code, _, stderr := run(t, args...)
+		code, _, stderr := run(t, "", args...)
 		if diff := cmp.Diff(planned, store.Keys(), cmpopts.EquateEmpty()); diff != "" || (code == 0) != (dryCode == 0) {
 			t.Errorf("%q: exit code %d after a dry run with %d, the store (-planned +written):\n%s%s%s", flags, code, dryCode, diff, dryErr, stderr)
 		}
@@ -287,7 +283,7 @@ func importNewer(t *testing.T, store *emulator.Server, lines []string, inflight 
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := run(t, "import", file, "-u", store.URL(), "-o", "json", "--inflight", inflight)
+	code, stdout, stderr := run(t, "", file, "-u", store.URL(), "-o", "json", "--inflight", inflight)
 	var sum struct{ Applied, Newer int }
 	if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != 0 || sum.Applied != len(lines) {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, stdout, stderr)

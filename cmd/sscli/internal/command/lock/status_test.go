@@ -16,10 +16,7 @@ import (
 )
 
 // runLock runs a subcommand of lock against a store.
-func runLock(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "lock", New: lock.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"lock"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "lock", New: lock.New})
 
 // hold acquires or renews a lock for a minute, as holder.
 func hold(t *testing.T, store *emulator.Server, name, holder string) {
@@ -48,7 +45,7 @@ func TestStatus(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "secret" })})
 	status := func(wantCode int, want string) {
 		t.Helper()
-		code, stdout, stderr := runLock(t, store, "status", "build", "-o", "template={{.held}} {{.holder}} {{with .token}}{{.hlc}}{{end}}")
+		code, stdout, stderr := run(t, store.URL(), "status", "build", "-o", "template={{.held}} {{.holder}} {{with .token}}{{.hlc}}{{end}}")
 		if diff := cmp.Diff(want, stdout); code != wantCode || stderr != "" || diff != "" {
 			t.Errorf("exit code %d, want %d: %s(-want +got):\n%s", code, wantCode, stderr, diff)
 		}
@@ -76,7 +73,7 @@ func TestStatus(t *testing.T) {
 		"status build* -o human":       "lock list 'build*'",
 		"list nobody* --observe 100ms": "no key matches \"nobody*\"",
 	} {
-		if _, stdout, stderr := runLock(t, store, strings.Fields(args)...); !strings.Contains(stdout+stderr, want) {
+		if _, stdout, stderr := run(t, store.URL(), strings.Fields(args)...); !strings.Contains(stdout+stderr, want) {
 			t.Errorf("%s: want %q\n%s%s", args, want, stdout, stderr)
 		}
 	}
@@ -120,7 +117,7 @@ func observe(t *testing.T, store *emulator.Server, name string, change func(), a
 		}
 		change()
 	}()
-	return runLock(t, store, args...)
+	return run(t, store.URL(), args...)
 }
 
 // TestObserve: --observe counts renewals by the holder. It counts none if nobody renews the lock, or if another holder
@@ -182,7 +179,7 @@ func TestList(t *testing.T) {
 		{"secret other", 4, "other job-7\n", `get "secret": the store answered: not authorized`},
 	} {
 		args := append([]string{"list", "-o", "template={{.name}} {{.holder}}{{with .value}}maybe: {{.}}{{end}}"}, strings.Fields(tt.args)...)
-		code, stdout, stderr := runLock(t, store, args...)
+		code, stdout, stderr := run(t, store.URL(), args...)
 		if diff := cmp.Diff(tt.want, stdout); code != tt.code || diff != "" || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%q: exit code %d, want %d\n%s(-want +got):\n%s", tt.args, code, tt.code, stderr, diff)
 		}
@@ -205,7 +202,7 @@ func TestBreakAnother(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	code, stdout, stderr := runLock(t, store, "break", "build", "--yes")
+	code, stdout, stderr := run(t, store.URL(), "break", "build", "--yes")
 	if code != 1 || stdout != "" || !strings.Contains(stderr, `lock "build" is no longer held by "job-7": nothing was deleted`) || !strings.Contains(stderr, "try: sscli lock status build") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}

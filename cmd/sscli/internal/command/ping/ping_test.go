@@ -16,14 +16,7 @@ import (
 )
 
 // runPing runs ping against a store; nil = none.
-func runPing(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	env := make(map[string]string)
-	if store != nil {
-		env["SSCLI_URL"] = store.URL()
-	}
-	return apptest.Run(t, []app.Command{{Name: "ping", New: ping.New}}, env, append([]string{"ping"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "ping", New: ping.New})
 
 func TestSummary(t *testing.T) {
 	var hundred []time.Duration
@@ -49,7 +42,7 @@ func TestSummary(t *testing.T) {
 // TestRefusal: a refusal by the store counts as a reply.
 func TestRefusal(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != ping.Key })})
-	code, stdout, stderr := runPing(t, server, "-n", "2", "--interval", "0")
+	code, stdout, stderr := run(t, server.URL(), "-n", "2", "--interval", "0")
 	if code != 0 || strings.Count(stdout, "\n") != 3 || stderr != "" {
 		t.Errorf("%d, %q, %q, want two replies and a summary", code, stdout, stderr)
 	}
@@ -57,7 +50,7 @@ func TestRefusal(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{{"-n", "0"}, {"--interval", "-1s"}, {"--interval", "5"}, {"x"}} {
-		if code, stdout, _ := runPing(t, nil, args...); code != fault.CodeUsage || stdout != "" {
+		if code, stdout, _ := run(t, "", args...); code != fault.CodeUsage || stdout != "" {
 			t.Errorf("%q: %d, %q, want a usage error", args, code, stdout)
 		}
 	}

@@ -46,7 +46,7 @@ func TestMatch(t *testing.T) {
 					apptest.Put(t, store, "job/2", "b")
 				}
 			}()
-			code, stdout, stderr := runWatch(t, store, "--match", "job/*", "--rescan", "10ms", "-n", "1", "-o", form)
+			code, stdout, stderr := run(t, store.URL(), "--match", "job/*", "--rescan", "10ms", "-n", "1", "-o", form)
 			if diff := cmp.Diff(want, replaced(stdout)); diff != "" || code != 0 || stderr != "" {
 				t.Errorf("exit code %d, %q (-want +got):\n%s", code, stderr, diff)
 			}
@@ -57,7 +57,7 @@ func TestMatch(t *testing.T) {
 // TestMatchReady: a watch that finds no key reports that it is complete.
 func TestMatchReady(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runWatch(t, emulator.Start(t), "--match", "none/*", "--for", "1ms")
+	code, stdout, stderr := run(t, emulator.Start(t).URL(), "--match", "none/*", "--for", "1ms")
 	if want := "ready\t0\nend\tfor\n"; code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit code %d, %q, %q; want %q", code, stdout, stderr, want)
 	}
@@ -89,7 +89,7 @@ func TestMatchEnds(t *testing.T) {
 				}
 			}()
 			args := append([]string{"--match", "j*", "--rescan", "10ms"}, strings.Fields(tt.args)...)
-			code, stdout, stderr := runWatch(t, store, args...)
+			code, stdout, stderr := run(t, store.URL(), args...)
 			if wantCode := strings.Count(tt.args, "false"); code != wantCode || !strings.HasSuffix(replaced(stdout), tt.want) {
 				t.Errorf("exit code %d, %q, want %q; %s", code, replaced(stdout), tt.want, stderr)
 			}
@@ -99,7 +99,7 @@ func TestMatchEnds(t *testing.T) {
 
 func TestMatchWithoutScan(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
-	code, stdout, stderr := runWatch(t, store, "--match", "*")
+	code, stdout, stderr := run(t, store.URL(), "--match", "*")
 	if code != fault.CodeStore || stdout != "" || !strings.Contains(stderr, "has no SCAN") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}

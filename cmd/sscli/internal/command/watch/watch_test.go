@@ -12,14 +12,7 @@ import (
 )
 
 // runWatch runs watch against a store; nil = none.
-func runWatch(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	env := make(map[string]string)
-	if store != nil {
-		env["SSCLI_URL"] = store.URL()
-	}
-	return apptest.Run(t, []app.Command{{Name: "watch", New: watch.New}}, env, append([]string{"watch"}, args...)...)
-}
+var run = apptest.Runner(app.Command{Name: "watch", New: watch.New})
 
 // TestEnds: what ends a watch, with which exit code and reason.
 func TestEnds(t *testing.T) {
@@ -40,7 +33,7 @@ func TestEnds(t *testing.T) {
 		{"here --until delete --for 20ms", fault.CodeNo, "for"},
 		{"here --no-initial --until set --for 20ms", fault.CodeNo, "for"},
 	} {
-		code, stdout, stderr := runWatch(t, store, strings.Fields(tt.args)...)
+		code, stdout, stderr := run(t, store.URL(), strings.Fields(tt.args)...)
 		if code != tt.code || !strings.HasSuffix(stdout, "end\t"+tt.reason+"\n") {
 			t.Errorf("watch %s: %d, %q, want %d and %q\n%s", tt.args, code, stdout, tt.code, tt.reason, stderr)
 		}
@@ -49,7 +42,7 @@ func TestEnds(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, args := range []string{"", "k --for 0", "k --for -1s", "k --audit 5", "k --until x", "k -n -1", "k --buffer 0", "k --field a[", "k --", "k --rescan 1s", "--match k --rescan 0", "--match k --rescan 5"} {
-		if code, stdout, _ := runWatch(t, nil, strings.Fields(args)...); code != fault.CodeUsage || stdout != "" {
+		if code, stdout, _ := run(t, "", strings.Fields(args)...); code != fault.CodeUsage || stdout != "" {
 			t.Errorf("watch %s: %d, %q, want a usage error", args, code, stdout)
 		}
 	}
