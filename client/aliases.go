@@ -15,7 +15,7 @@ type Version = wire.Version
 func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text) }
 
 // A Value is a RESP3 value: the reply to a [Call]. Kind is its type byte, such as '$'; Text is the text of a
-// string or an error, Int a number, and Items are the elements of an array or a map.
+// string or an error, Int a number, and Items are the elements of an array. Clone copies it.
 type Value = wire.Value
 
 // A Kind is the kind of a [Value], its first byte in RESP3.
@@ -32,11 +32,12 @@ const (
 )
 
 // A TraceEvent is an MQTT packet that was sent or received; see Options.Trace. Its fields are Time, Sent, Type, the name
-// of the packet, ID, Size in bytes, Detail, its main fields as text, and Message and Duplicate of a PUBLISH.
+// of the packet, ID, Size in bytes, Detail, its main fields as text, ClientID and Username of a CONNECT, Filters of a
+// SUBSCRIBE, the Codes of a reply, and Message and Duplicate of a PUBLISH.
 type TraceEvent = mqtt.Event
 
 // A Message is the content of a PUBLISH in a [TraceEvent]: Topic, Payload, ResponseTopic, Correlation, ContentType,
-// Expiry, User, QoS and Retained.
+// Expiry, User, QoS and Retained. Property looks up a user property. Long and LongAt are not used.
 type Message = mqtt.Message
 
 // A Property is an MQTT user property of a [Message]: a Name and a Value.
@@ -75,7 +76,8 @@ type (
 	// A ReasonError means that the broker refused something. Packet is the type of the packet that
 	// reported the refusal, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such
 	// as 0x86 (bad user name or password) or 0x87 (not authorized).
-	// Text is the broker's own text, and Topic the refused topic.
+	// Text is the broker's own text, Topic the refused topic, and Reference the brokers to use instead, if it names any.
+	// Permanent reports whether the broker would refuse the same again.
 	ReasonError = mqtt.ReasonError
 
 	// A TooLargeError means that a request was not sent because it is larger than the broker
@@ -90,7 +92,7 @@ type (
 // program most often handles.
 type StoreError = wire.StoreError
 
-// An ErrorKind identifies a kind of [StoreError]. The values are stable.
+// An ErrorKind identifies a kind of [StoreError]. The values are stable. Text returns the store's message.
 type ErrorKind = wire.ErrorKind
 
 // The kinds of errors that the store is known to return. ErrorUnknown is any other error.

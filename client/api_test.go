@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
@@ -268,6 +269,31 @@ func TestPipelineResults(t *testing.T) {
 	}
 }
 
+// TestPipelineResultsCome: a result is yielded when it comes, although the next command is not known yet; and the loop may
+// end while it is not.
+func TestPipelineResultsCome(t *testing.T) {
+	t.Parallel()
+	_, s := open(t)
+	next := make(chan client.Command)
+	commands := func(yield func(client.Command) bool) {
+		for c := range next {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+	go func() { next <- client.Set("0", "") }()
+	n := 0
+	for f := range s.Pipeline(1).Results(t.Context(), commands) {
+		must(f.Wait(t.Context()))(t)
+		if n++; n == 20 {
+			break
+		}
+		next <- client.Set(fmt.Sprint(n), "")
+	}
+	close(next)
+}
+
 // TestPipelineDrain: Drain leaves nothing in flight; and a queued request is sent without a flush.
 func TestPipelineDrain(t *testing.T) {
 	t.Parallel()
@@ -280,7 +306,7 @@ func TestPipelineDrain(t *testing.T) {
 		t.Errorf("%v, %d keys", err, len(store.Keys()))
 	}
 	must(p.Queue(t.Context(), client.Set("last", "")))(t)
-	await(t, store, func(s emulator.State) bool { return s.Keys == 101 })
+	await.State(t, store, func(s emulator.State) bool { return s.Keys == 101 })
 	f := must(p.Queue(t.Context(), client.Get("last")))(t)
 	<-f.Done()
 

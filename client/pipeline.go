@@ -173,10 +173,9 @@ func (p *Pipeline) over(r *request) {
 // end, for room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
-// Results queues commands and yields each of them once its result is known, in the order in which the
-// results come. It yields only before it asks commands for the next one, and after the last: commands must
-// not wait for a result. InFlight.Wait then returns at once. A command that could not be sent is yielded with the
-// error of Queue. The loop may end early; Drain then waits for the requests in flight.
+// Results queues commands and yields each of them when its result comes; InFlight.Wait then returns at once. A command
+// that could not be sent is yielded with the error of Queue. The sequence commands runs in a goroutine of its own, and may
+// wait for results that the loop gets. If the loop ends early, Drain waits for the requests in flight.
 //
 //	for f := range p.Results(ctx, commands) {
 //		if set, err := client.As[client.SetResult](f.Wait(ctx)); err != nil || !set.Applied {
@@ -185,29 +184,34 @@ func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 //	}
 func (p *Pipeline) Results(ctx context.Context, commands iter.Seq[Command]) iter.Seq[*InFlight] {
 	return func(yield func(*InFlight) bool) {
-		ended := make(chan *InFlight, p.limit+1) // never full: it is emptied before each command
-		inFlight := 0
-		for c := range commands {
-			for ; len(ended) > 0; inFlight-- {
-				if !yield(<-ended) {
+		ended := make(chan *InFlight, p.limit+1) // never full: at most as many as places
+		places := make(chan struct{}, p.limit+1) // taken by commands that were not yielded yet
+		all, stop := make(chan struct{}), make(chan struct{})
+		defer close(stop)
+		go func() {
+			defer close(all)
+			for c := range commands {
+				select {
+				case places <- struct{}{}:
+				case <-stop:
 					return
 				}
-			}
-			if _, err := p.queue(ctx, c, &InFlight{pipe: p, command: &c, ended: ended}); err == nil {
-				inFlight++
-				continue
-			} else {
-				unsent := &InFlight{pipe: p, command: &c, err: err}
-				unsent.over.Store(true)
-				if !yield(unsent) {
-					return
+				if _, err := p.queue(ctx, c, &InFlight{pipe: p, command: &c, ended: ended}); err != nil {
+					unsent := &InFlight{pipe: p, command: &c, err: err}
+					unsent.over.Store(true)
+					ended <- unsent
 				}
 			}
-		}
-		p.Flush()
-		for ; inFlight > 0; inFlight-- {
-			if !yield(<-ended) {
-				return
+			p.Flush()
+		}()
+		for waiting := all; waiting != nil || len(places) > 0; {
+			select {
+			case f := <-ended:
+				if <-places; !yield(f) {
+					return
+				}
+			case <-waiting:
+				waiting = nil
 			}
 		}
 	}

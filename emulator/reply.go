@@ -11,16 +11,19 @@ import (
 
 // Aliases for types of other packages.
 type (
-	// A Property is an MQTT user property.
+	// A Property is an MQTT user property: a Name and a Value.
 	Property = mqtt.Property
 
-	// An Event is a request, an expired key or a change of a connection, for Options.Observe.
+	// An Event is a request, an expired key or a change of a connection, for Options.Observe. Its fields are Op, Time,
+	// Port, Client, User and Minor; of a request Verb, Keys, Access, Value, Options, Fence, Clock, Topic, Took, Sent,
+	// Received and the Rule that decided; how it ended: Outcome, Result, Cause, Version and the ids of the clients
+	// Notified; of a connection Remote, Protocol and Reason. Clone copies it.
 	Event = observe.Event
 
 	// A TraceEvent is an MQTT packet that was sent or received, as in package client.
 	TraceEvent = mqtt.Event
 
-	// A Message is the content of a PUBLISH in a TraceEvent.
+	// A Message is the content of a PUBLISH in a TraceEvent, as in package client.
 	Message = mqtt.Message
 
 	// An Op is the kind of an [Event].
@@ -35,7 +38,7 @@ type (
 	// A Version is a reading of a hybrid logical clock, as in package client.
 	Version = wire.Version
 
-	// Variants selects alternative behavior where the protocol is ambiguous.
+	// Variants selects alternative behavior where the protocol is ambiguous. The comment of the package has its fields.
 	Variants = store.Variants
 )
 

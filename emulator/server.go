@@ -85,7 +85,9 @@ type Options struct {
 	Observe func(Event)
 }
 
-// Limits bound the resources that clients can use.
+// Limits bound the resources that clients can use: ReceiveMaximum, MaxPacketSize, TopicAliasMaximum and the longest
+// KeepAlive of a client; Outbox and OutboxBytes, of what waits for a connected client, Queue and QueueBytes for one that is
+// away; MaxSessions, MaxSubscriptions of one, MaxRetained messages, MaxRetainedBytes, and MaxBytes of all. Zero = the default.
 type Limits = broker.Limits
 
 // A Login is the user that a token identifies.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -152,13 +153,13 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 			latest = time.Time{}
 		} else {
 			if latest.IsZero() {
-				latest = earlier(due, now.Add(pause))
+				latest = slices.MinFunc([]time.Time{due, now.Add(pause)}, time.Time.Compare)
 			}
 			until = began.Add(pause)
 			if quiet := now.Add(quietTime); quiet.After(until) {
 				until = quiet
 			}
-			until = earlier(until, latest)
+			until = slices.MinFunc([]time.Time{until, latest}, time.Time.Compare)
 		}
 		if !down && !now.Before(until) {
 			return nil
@@ -180,13 +181,6 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 			w, down = nil, false
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // catchUp notes the events that arrived during a round. If the connection is still lost, catchUp

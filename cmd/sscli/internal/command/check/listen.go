@@ -342,7 +342,7 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken 
 		for _, key := range v.names() {
 			switch at, is := refused[key]; {
 			case is && time.Now().Before(at):
-				again = earlier(again, at)
+				again = slices.MinFunc([]time.Time{again, at}, time.Time.Compare)
 			default:
 				delete(refused, key)
 				keys = append(keys, key)
@@ -365,13 +365,6 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken 
 			wait.For(ctx, time.Second)
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // isLost reports whether an error is about the connection, and not about a key.
