@@ -2,8 +2,6 @@ package examples
 
 import (
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -61,23 +59,5 @@ func TestRestricted(t *testing.T) {
 	}
 	if _, err := s.Set(t.Context(), "public", []byte("1")); !errors.Is(err, client.ErrNotAuthorized) {
 		t.Errorf("write public: %v", err)
-	}
-}
-
-// TestGoExamples checks that this file, which is compiled, has each Go block of docs/emulator.md.
-func TestGoExamples(t *testing.T) {
-	const page = "docs/emulator.md"
-	here, err := os.ReadFile("emulator_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1)
-	for _, b := range blocks {
-		if !strings.Contains(string(here), b[1]) {
-			t.Errorf("%s: this is not in scripts/examples/emulator_test.go:\n%s", page, indented(b[1]))
-		}
-	}
-	if len(blocks) == 0 {
-		t.Errorf("%s: no block of Go", page)
 	}
 }

@@ -26,6 +26,14 @@ func TestPages(t *testing.T) {
 	dependOnSources(t)
 	binary := filepath.Join(t.TempDir(), "sscli-built")
 	build(t, root, binary)
+	for _, page := range pages(t) {
+		t.Run(page, func(t *testing.T) { checkPage(t, binary, page) })
+	}
+}
+
+// pages returns README.md and the pages of docs.
+func pages(t *testing.T) []string {
+	t.Helper()
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -33,9 +41,7 @@ func TestPages(t *testing.T) {
 	for i, file := range docs {
 		docs[i] = "docs/" + filepath.Base(file)
 	}
-	for _, page := range append([]string{"README.md"}, docs...) {
-		t.Run(page, func(t *testing.T) { checkPage(t, binary, page) })
-	}
+	return append([]string{"README.md"}, docs...)
 }
 
 func checkPage(t *testing.T, binary, page string) {

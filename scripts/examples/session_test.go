@@ -14,8 +14,11 @@ import (
 	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
-// address is the address of the emulator on the pages. The tests replace it with a free port.
-const address = "127.0.0.1:1883"
+// The addresses of emulators on the pages. The tests replace them with free ports.
+const (
+	address = "127.0.0.1:1883"
+	other   = "127.0.0.1:1884"
+)
 
 // configHome is the directory of the contexts on the pages.
 const configHome = "/u/me/.config"
@@ -51,7 +54,9 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "sscli"), fmt.Sprintf(wrapper, quoted(binary)), 0o700)
 
-	here := freeport.Address(t)
+	here, there := freeport.Address(t), freeport.Address(t)
+	inTest := strings.NewReplacer(address, here, other, there)
+	onPage := strings.NewReplacer(here, address, there, other, filepath.Join(dir, "config"), configHome)
 	var script strings.Builder
 	script.WriteString(prologue)
 	fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(filepath.Join(dir, "serve.out")))
@@ -59,7 +64,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 		fmt.Fprintf(&script, "beside 'sscli serve --listen %s'\nexport SSCLI_URL=mqtt://%s\n", here, here)
 	}
 	for i, e := range examples {
-		command := strings.ReplaceAll(e.command, address, here)
+		command := inTest.Replace(e.command)
 		fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(outputFile(dir, i)))
 		if isServe(command) {
 			if !strings.Contains(command, here) {
@@ -94,7 +99,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 		if err != nil {
 			t.Fatalf("%s:%d: $ %s: did not run", page, e.line, e.command)
 		}
-		got[i] = strings.ReplaceAll(strings.ReplaceAll(string(out), here, address), filepath.Join(dir, "config"), configHome)
+		got[i] = onPage.Replace(string(out))
 	}
 	return got
 }
