@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // mostlyEmpty returns a file in which 100 of 10,000 records are left, and these records.
@@ -55,7 +53,7 @@ func TestCompact(t *testing.T) {
 	}
 	before := sizeOf(t, name)
 	f, got := open(t, link)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare(want, got); diff != "" {
 		t.Errorf("opened (-want +got):\n%s", diff)
 	}
 	if now := sizeOf(t, name); now > before/4 {
@@ -73,7 +71,7 @@ func TestCompact(t *testing.T) {
 	}
 	f, got = open(t, name)
 	defer f.Close()
-	if diff := cmp.Diff(append(want, added), got); diff != "" || f.Clock() != 1_700_000_000_000 {
+	if diff := compare(append(want, added), got); diff != "" || f.Clock() != 1_700_000_000_000 {
 		t.Errorf("opened again, with the clock %d (-want +got):\n%s", f.Clock(), diff)
 	}
 	info, err := os.Lstat(name)
@@ -107,7 +105,7 @@ func TestCompactFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if diff := cmp.Diff(want, got); diff != "" || sizeOf(t, name) != before {
+	if diff := compare(want, got); diff != "" || sizeOf(t, name) != before {
 		t.Errorf("%d bytes, of %d before (-want +got):\n%s", sizeOf(t, name), before, diff)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // kept commits a record to the named file, and opens the file again.
@@ -22,7 +20,7 @@ func kept(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	f, got := open(t, name)
-	if diff := cmp.Diff([]Record{record(1)}, got); diff != "" {
+	if diff := compare([]Record{record(1)}, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 	if err := f.Close(); err != nil {

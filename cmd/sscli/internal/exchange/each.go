@@ -79,6 +79,10 @@ func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.Scan
 	}
 }
 
+// listedAhead is how many keys are listed before there is room for them, so that listing and asking take turns once for
+// many keys. An entry with an Old one, which may hold a value, is listed only when there is room for it.
+const listedAhead = 64
+
 // Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it
 // calls flush, so that the user sees the entries so far. It returns the first error from do, from
 // flush or from reading.
@@ -112,12 +116,20 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		}
 		return do(e)
 	})
-	listed, ended := make(chan Entry), error(nil)
+	listed, took, ended := make(chan Entry, listedAhead), make(chan struct{}, listedAhead+1), error(nil)
 	listing.Go(func() {
 		defer close(listed)
 		ended = keys(ctx, s, func(e Entry) error {
 			select {
 			case listed <- e:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if e.Old == nil {
+				return nil
+			}
+			select {
+			case <-took:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -126,6 +138,9 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	})
 	for {
 		e, ok, err := Next(ctx, w, listed)
+		if e.Old != nil {
+			took <- struct{}{}
+		}
 		switch {
 		case err != nil:
 			return err

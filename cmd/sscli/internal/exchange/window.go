@@ -80,7 +80,8 @@ type Window[T any] struct {
 type place[T any] struct {
 	item    T
 	command client.Command
-	sent    time.Time
+	reads   bool
+	sent    time.Time        // of a read
 	flight  *client.InFlight // nil if nothing is in flight
 	asked   bool             // it was sent, or could not be sent
 	outcome Outcome
@@ -136,20 +137,28 @@ func (w *Window[T]) Add(ctx context.Context, item T, c client.Command) error {
 	if sending == nil {
 		sending = w.grace(ctx)
 	}
-	p := place[T]{item: item, command: c, sent: time.Now(), asked: true}
-	if p.outcome.Err = cmp.Or(context.Cause(ctx), context.Cause(sending)); p.outcome.Err == nil {
+	p := w.push()
+	p.item, p.command, p.asked = item, c, true
+	if p.reads = !wire.Changes(c.Verb()); p.reads {
+		p.sent = time.Now()
+	}
+	if ctx.Err() != nil || sending.Err() != nil {
+		p.outcome.Err = cmp.Or(context.Cause(ctx), context.Cause(sending))
+	} else {
 		p.flight, p.outcome.Err = w.pipe.Queue(sending, c)
 	}
 	if p.outcome.unsent = p.flight == nil; p.outcome.unsent {
 		w.unsent++
 	}
 	w.bytes += len(c.Value())
-	return w.push(ctx, p)
+	return cmp.Or(w.broken, w.FinishReady(ctx))
 }
 
 // Place keeps a place in the order for an outcome that is already known, and sends nothing.
 func (w *Window[T]) Place(ctx context.Context, item T, o Outcome) error {
-	return w.push(ctx, place[T]{item: item, outcome: o})
+	p := w.push()
+	p.item, p.outcome = item, o
+	return cmp.Or(w.broken, w.FinishReady(ctx))
 }
 
 // Queue sends a request that has no place in the order, such as a GET that prepares a write.
@@ -157,13 +166,14 @@ func (w *Window[T]) Queue(ctx context.Context, c client.Command) (*client.InFlig
 	return w.pipe.Queue(ctx, c)
 }
 
-func (w *Window[T]) push(ctx context.Context, p place[T]) error {
+// push returns a new place at the end, valid until the next call.
+func (w *Window[T]) push() *place[T] {
 	if len(w.places) == cap(w.places) && w.head > len(w.places)/2 {
 		w.places = slices.Delete(w.places, 0, w.head)
 		w.head = 0
 	}
-	w.places = append(w.places, p)
-	return cmp.Or(w.broken, w.FinishReady(ctx))
+	w.places = append(w.places, place[T]{})
+	return &w.places[len(w.places)-1]
 }
 
 // FinishReady passes on the outcomes that are known, up to the first that is not.
@@ -199,7 +209,9 @@ func Next[S, T any](ctx context.Context, w *Window[T], source <-chan S) (next S,
 		if !w.room(0) {
 			from = nil
 		}
-		runtime.Gosched() // on one core, the source may be ready only then
+		if len(from) == 0 {
+			runtime.Gosched() // on one core, the source may be ready only then
+		}
 		select {
 		case next, more = <-from:
 			return next, more, nil
@@ -243,7 +255,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	if p.await(); p.outcome.Lost() != nil {
 		w.recover(ctx)
 	}
-	if p.asked && !wire.Changes(p.command.Verb()) {
+	if p.reads {
 		w.store.again(ctx, p.command, p.sent, &p.outcome)
 	}
 	if p.asked && p.outcome.Err != nil {

@@ -53,9 +53,9 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) (uns
 		return nil
 	})
 	for !p.over || p.window.Len() > 0 {
-		_ = p.window.FinishReady(ctx) // finish returns no error
 		if !p.begin(ctx) {
 			p.wait(ctx)
+			_ = p.window.FinishReady(ctx) // finish returns no error
 		}
 	}
 	_ = p.window.Finish(ctx, nil)
