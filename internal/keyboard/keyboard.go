@@ -48,6 +48,7 @@ const (
 	Other      // any other key
 )
 
+// What is added to a byte or a character.
 const (
 	Byte Key = 1 << 21 // is added to a byte that is not part of UTF-8
 	Alt  Key = 1 << 22 // is added to a character that the user typed with the Alt key

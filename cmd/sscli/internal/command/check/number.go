@@ -77,20 +77,14 @@ func (n number) sign() int {
 	return 1
 }
 
-// String returns the number with all its digits, or in the shortest notation of its float64 if it is long.
-func (n number) String() string {
-	if text := n.plain(); len(text) <= maxPlain {
-		return text
-	}
-	return strconv.FormatFloat(n.float, 'g', -1, 64)
-}
+func (n number) String() string { return n.text('g') }
 
-// decimal is like String, but without an exponent.
-func (n number) decimal() string {
+// text returns the number with all its digits or, if it is long, its float64 in a format of strconv.
+func (n number) text(format byte) string {
 	if text := n.plain(); len(text) <= maxPlain {
 		return text
 	}
-	return strconv.FormatFloat(n.float, 'f', -1, 64)
+	return strconv.FormatFloat(n.float, format, -1, 64)
 }
 
 // plain returns the number with all its digits, or a text longer than maxPlain.

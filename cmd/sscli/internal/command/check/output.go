@@ -109,7 +109,7 @@ func (m measure) bounds(of func(*limit) (n number, set bool)) (text string) {
 // is not rounded.
 func (m measure) decimal(n number) string {
 	if m.exact {
-		return n.decimal()
+		return n.text('f')
 	}
 	return decimal(n.float)
 }
