@@ -49,7 +49,7 @@ func TestPolicyJourneys(t *testing.T) {
 		}
 		var clients []policy.Principal
 		var proofs []policy.Proof
-		for _, who := range p.Examples() {
+		for _, who := range p.Examples(t.Context()) {
 			clients = append(clients, login(who))
 		}
 		for _, f := range p.Check(t.Context(), policy.Info) {

@@ -56,29 +56,32 @@ func (a alternative) callers(who Principal, rules []*Rule) []caller {
 		}
 	}
 	for _, r := range rules {
-		for _, e := range r.Entries {
+		for _, e := range r.connects {
 			if len(all) > maxCallers {
 				return all
 			}
-			ids := e.ClientIDs[:min(len(e.ClientIDs), maxCallers)]
-			if a.id != "" {
-				for _, pattern := range ids {
+			for _, pattern := range e.ClientIDs[:min(len(e.ClientIDs), maxCallers)] {
+				if a.id != "" {
 					if fits, ok := a.valuesFor(who, pattern); ok {
 						add(fits, false)
 					}
+					continue
 				}
-				continue
-			}
-			other := who
-			for _, pattern := range ids {
+				other := who
 				for _, star := range []string{"*", "", "x"} {
 					other.ClientID = fitting(strings.ReplaceAll(pattern, "*", star), &who)
-					if e.Methods == Connect && (star == "*" || strings.Contains(pattern, "*")) && e.fits(&other) {
+					if (star == "*" || strings.Contains(pattern, "*")) && e.fits(&other) {
 						add(other, other.ClientID == pattern)
 					}
 				}
 			}
+		}
+		for _, e := range r.topics {
+			if len(all) > maxCallers || a.id != "" {
+				return all
+			}
 			for _, id := range e.owners() {
+				other := who
 				other.ClientID = id
 				add(other, false)
 			}
@@ -90,11 +93,7 @@ func (a alternative) callers(who Principal, rules []*Rule) []caller {
 // walk finds what the rules allow to principals like who, which fit an alternative.
 func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
 	t.who, t.clients = who, a.callers(who, rules)
-	refused := func(c caller) bool {
-		return !slices.ContainsFunc(rules, func(r *Rule) bool {
-			return slices.ContainsFunc(r.Entries, func(e *Entry) bool { return e.Methods == Connect && e.fits(&c.Principal) })
-		})
-	}
+	refused := func(c caller) bool { return connect(&c.Principal, rules) == nil }
 	if connects := slices.DeleteFunc(slices.Clone(t.clients), refused); len(connects) > 0 {
 		t.clients = connects
 	}
@@ -112,6 +111,13 @@ func (a alternative) walk(who Principal, rules []*Rule) (t trial) {
 	return t
 }
 
+// client returns the first of the callers that may connect or, if none may, the first.
+func (a alternative) client(who Principal, rules []*Rule) (c Principal, connects bool) {
+	all := a.callers(who, rules)
+	i := slices.IndexFunc(all, func(c caller) bool { return connect(&c.Principal, rules) != nil })
+	return all[max(i, 0)].Principal, i >= 0
+}
+
 // mayDo returns for each of steps whether a client may do it.
 func mayDo(c *Client) (may []bool) {
 	for step, action := range steps(c.who.ClientID) {
@@ -122,11 +128,15 @@ func mayDo(c *Client) (may []bool) {
 
 // namedReply returns a topic that a rule names as one for replies, and on which the client may get them, or "".
 func (c *Client) namedReply() string {
+	tried := 0
 	for _, b := range c.topics {
 		name := strings.ToLower(b.entry.Text)
-		if b.entry.Methods != Subscribe || !strings.Contains(name, "reply") && !strings.Contains(name, "replies") && !strings.Contains(name, "respon") {
+		if tried > maxCallers {
+			return ""
+		} else if b.entry.Methods != Subscribe || !strings.Contains(name, "reply") && !strings.Contains(name, "replies") && !strings.Contains(name, "respon") {
 			continue
 		}
+		tried++
 		levels := slices.Clone(b.levels)
 		for i, wild := range b.wild {
 			if wild {

@@ -25,7 +25,7 @@ func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 		}
 	}
 	for i, res := range p.Resources {
-		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[int][]*actor), work: maxWork}
+		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[opened][]*actor), values: make(map[*Rule]map[string]*tokenValues), kinds: make(map[int][]string), near: make(map[string]string), lacks: make(map[string]*lack), locked: make(map[*Rule][]*Entry), watches: make(map[*actor]bool), work: maxWork}
 		c.policy.indexRules()
 		c.run()
 		all = append(all, c.all...)
@@ -50,22 +50,31 @@ type checker struct {
 	work   int
 
 	actors []*actor
-	open   map[int][]*actor    // by step, the actors that may do it
+	open   map[opened][]*actor
+	kinds  map[int][]string    // by step, the kinds of actors that may do it
 	first  map[*Rule][]*actor  // the actors that a rule names
 	claims map[string][]*actor // those that may connect with a client id
 	ids    map[string]bool     // that rules are for
 	asked  map[string]asks     // of attributes
+	near   map[string]string   // what nearly returned
 	dotted bool                // a dot separates the levels of a key
-	lacks  []lack
+
+	values  map[*Rule]map[string]*tokenValues // by token
+	locked  map[*Rule][]*Entry                // the keys of locks that a rule lets its principals write
+	readers []*actor                          // a few of those that may read keys
+	watches map[*actor]bool                   // of readers: may watch its own keys, and only them
+
+	lacks  map[string]*lack // of a rule's actors, by line and message
+	lacked []*lack          // in their order
 }
 
 // A Mend is a change of a policy that was tried: with it, what the finding says is no longer so, and nobody but the
 // principals that it names may do more.
 type Mend struct {
-	Add    *Rule    // a rule to add
-	Remove *Rule    // a rule to remove
-	Old    *Entry   // an entry to replace by New
-	New    []*Entry // the entries in place of Old
+	Add    *Rule         // a rule to add
+	Remove *Rule         // a rule to remove
+	Old    *Entry        // an entry to replace by New
+	New    func() *Entry // the entry in place of Old; nil = none
 }
 
 // With returns the policy with a mend.
@@ -79,17 +88,19 @@ func (p *Policy) With(m *Mend) *Policy {
 			changed := *r
 			changed.Entries = nil
 			for _, e := range r.Entries {
-				if e == m.Old {
-					changed.Entries = append(changed.Entries, m.New...)
-				} else {
+				if e != m.Old {
 					changed.Entries = append(changed.Entries, e)
+				} else if m.New != nil {
+					changed.Entries = append(changed.Entries, m.New())
 				}
 			}
+			changed.summarize()
 			r = &changed
 		}
 		next.Rules = append(next.Rules, r)
 	}
 	if m.Add != nil {
+		m.Add.summarize()
 		next.Rules = append(next.Rules, m.Add)
 	}
 	return next
@@ -107,11 +118,25 @@ func (e *Entry) changed(text string) *Entry {
 	return other
 }
 
-// connecting returns a Connect like e with other client ids.
+// connecting returns an entry like e with other client ids.
 func (e *Entry) connecting(ids ...string) *Entry {
-	other := e.changed("")
-	other.ClientIDs, other.ids = slices.Clone(ids), newIDs(ids)
+	other := e.changed(e.Text)
+	other.ClientIDs, other.ids = ids, newIDs(ids)
 	return other
+}
+
+// by returns the mend that replaces an entry.
+func (e *Entry) by(better *Entry) *Mend {
+	return &Mend{Old: e, New: func() *Entry { return better }}
+}
+
+// withID returns the mend that replaces one client id of an entry.
+func (e *Entry) withID(i int, id string) *Mend {
+	return &Mend{Old: e, New: func() *Entry {
+		ids := slices.Clone(e.ClientIDs)
+		ids[i] = id
+		return e.connecting(ids...)
+	}}
 }
 
 func (c *checker) prove(all ...Proof) { c.all[len(c.all)-1].Proofs = all }
@@ -126,7 +151,11 @@ type alternative struct {
 	set      map[string]string
 }
 
+// alternatives returns the principals of a rule. Callers must not modify the list.
 func (r *Rule) alternatives() (all []alternative) {
+	if r.listed != nil {
+		return r.listed
+	}
 	for _, name := range r.Usernames {
 		all = append(all, alternative{user: name})
 	}
@@ -150,6 +179,32 @@ func (a alternative) key() string {
 		return "client id " + a.id
 	}
 	return "attributes " + attributesText(a.set)
+}
+
+// opened identifies the actors of a kind that may do a step.
+type opened struct {
+	step int
+	kind string
+}
+
+// opens notes that an actor may do a step.
+func (c *checker) opens(a *actor, step int) {
+	at := opened{step, a.kind}
+	if len(c.open[at]) == 0 {
+		c.kinds[step] = append(c.kinds[step], a.kind)
+	}
+	c.open[at] = append(c.open[at], a)
+}
+
+// kindOf returns what an alternative names: no client fits two of a kind.
+func (a alternative) kindOf() string {
+	switch {
+	case a.user != "":
+		return "user"
+	case a.id != "":
+		return "client id"
+	}
+	return fmt.Sprintf("%q", slices.Sorted(maps.Keys(a.set)))
 }
 
 // with returns the alternative of a client that fits two, if there can be one.
@@ -193,7 +248,7 @@ func (c *checker) run() {
 				c.actors = append(c.actors, a)
 				for step, may := range a.bare.may {
 					if may {
-						c.open[step] = append(c.open[step], a)
+						c.opens(a, step)
 					}
 				}
 				for _, client := range a.full.clients {
@@ -202,7 +257,11 @@ func (c *checker) run() {
 					}
 				}
 				if a.keys != 0 {
-					c.open[stepKeys] = append(c.open[stepKeys], a)
+					c.opens(a, stepKeys)
+				}
+				if a.keys&Read != 0 && len(a.full.may) > 0 && len(c.readers) < 8 {
+					c.readers = append(c.readers, a)
+					c.watches[a] = a.full.may[stepWatch] && c.ask(a.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) == nil
 				}
 			}
 			c.first[r] = append(c.first[r], a)
@@ -250,7 +309,7 @@ func (c *checker) texts(r *Rule) {
 			if strings.ContainsAny(text, "*?[{") {
 				c.find(idDialect, r.lineOf(a), Warning, nil, "attributes, or clientIds with Connect", "%q in the principals of %s is taken literally (assumed): only names without wildcards are documented", text, r.Name)
 			}
-			c.blank(r.lineOf(a), text, nil, nil)
+			c.blank(r.lineOf(a), text, nil)
 		}
 		if likeSubject(a.user) {
 			c.find(idDialect, r.lineOf(a), Warning, nil, "write the common name alone, or attributes that belong to the subject", "%q: the user name of a certificate is the common name of its subject", a.user)
@@ -263,15 +322,16 @@ func (c *checker) texts(r *Rule) {
 			}
 		}
 	}
-	lacking := make(map[string]bool) // attributes that were reported
-	for _, e := range r.Entries {
+	for i, e := range r.Entries {
+		if i == 0 || e.ids != r.Entries[i-1].ids { // the entries of a resource share them
+			c.idTexts(e)
+		}
 		c.text(e)
-		for _, p := range e.parts() {
-			name, attribute := strings.CutPrefix(p.token, tokenAttribute)
-			if attribute && !lacking[name] && e.never == "" && !slices.ContainsFunc(all, func(a alternative) bool { return a.set[name] != "" }) {
-				lacking[name] = true
-				c.attribute(r, e, name)
-			}
+	}
+	for _, t := range r.tokens {
+		name, attribute := strings.CutPrefix(t.token, tokenAttribute)
+		if attribute && c.valuesOf(r, t.token).number == 0 {
+			c.attribute(r, t.entry, name)
 		}
 	}
 }
@@ -279,25 +339,29 @@ func (c *checker) texts(r *Rule) {
 // attribute reports a token in an entry for an attribute that no principal of the rule must have.
 func (c *checker) attribute(r *Rule, e *Entry, name string) {
 	var known []string
-	users := false
-	for _, a := range r.alternatives() {
-		known = slices.AppendSeq(known, maps.Keys(a.set))
-		users = users || a.set == nil
-	}
-	slices.Sort(known)
-	if i := slices.IndexFunc(known, func(other string) bool { return near(name, other, true) }); i >= 0 {
-		right := strings.NewReplacer(tokenStart+tokenAttribute+name+"}", tokenStart+tokenAttribute+known[i]+"}")
-		better := e.changed(right.Replace(e.Text))
-		text := better.Text
-		for j, id := range e.ClientIDs {
-			if e.Methods == Connect && right.Replace(id) != id {
-				text = right.Replace(id)
-				ids := slices.Clone(better.ClientIDs)
-				ids[j] = text
-				better = e.connecting(ids...)
+	users := len(r.Usernames)+len(r.ClientIDs) > 0
+	if len(c.values[r]) < maxNames {
+		for _, token := range slices.Sorted(maps.Keys(c.values[r])) {
+			if other, attribute := strings.CutPrefix(token, tokenAttribute); attribute && c.values[r][token].number > 0 {
+				known = append(known, other)
 			}
 		}
-		c.find(idAttribute, e.Line, Warning, &Mend{Old: e, New: []*Entry{better}}, fmt.Sprintf("write %q, for %s", text, listed(r.Principals())), "{principal.attributes.%s}: %s asks for the attribute %s", name, r.Name, known[i])
+	}
+	if i := slices.IndexFunc(known, func(other string) bool { return near(name, other, true) }); i >= 0 {
+		right := strings.NewReplacer(tokenStart+tokenAttribute+name+"}", tokenStart+tokenAttribute+known[i]+"}")
+		text := right.Replace(e.Text)
+		mend := &Mend{Old: e, New: func() *Entry { return e.changed(text) }}
+		if at := slices.IndexFunc(e.ClientIDs, func(id string) bool { return right.Replace(id) != id }); at >= 0 && e.Methods == Connect {
+			text = right.Replace(e.ClientIDs[at])
+			mend.New = func() *Entry {
+				ids := slices.Clone(e.ClientIDs)
+				for i, id := range ids {
+					ids[i] = right.Replace(id)
+				}
+				return e.connecting(ids...)
+			}
+		}
+		c.find(idAttribute, e.Line, Warning, mend, fmt.Sprintf("write %q, for %s", text, r.someone()), "{principal.attributes.%s}: %s asks for the attribute %s", name, r.Name, known[i])
 		return
 	}
 	if e.Methods == Connect && users {
@@ -319,7 +383,7 @@ type asks struct{ count, first int }
 
 // nearly returns an attribute of other rules that is nearly the same as one that only one rule has, or "". An attribute is a
 // name, or a name and a value.
-func (c *checker) nearly(attribute string) string {
+func (c *checker) nearly(attribute string) (found string) {
 	if c.asked == nil {
 		c.asked = make(map[string]asks)
 		for i, r := range c.policy.Rules {
@@ -339,9 +403,11 @@ func (c *checker) nearly(attribute string) string {
 		}
 	}
 	mine := c.asked[attribute]
-	if mine.count > 1 || len(c.asked) > maxNames {
-		return ""
+	known, is := c.near[attribute]
+	if mine.count > 1 || len(c.asked) > maxNames || is {
+		return known
 	}
+	defer func() { c.near[attribute] = found }()
 	name, value, valued := strings.Cut(attribute, "=")
 	for _, text := range slices.Sorted(maps.Keys(c.asked)) {
 		n := c.asked[text]
@@ -356,36 +422,29 @@ func (c *checker) nearly(attribute string) string {
 	return ""
 }
 
-// blank reports a text with a blank at its begin or end. If it is the text of an entry, better is the entry without it.
-func (c *checker) blank(line int, text string, old, better *Entry) {
-	trimmed := strings.TrimSpace(text)
-	if trimmed == text {
-		return
+// blank reports a text with a blank at its begin or end, which a mend removes.
+func (c *checker) blank(line int, text string, mend *Mend) {
+	if trimmed := strings.TrimSpace(text); trimmed != text {
+		c.find(idBlank, line, Warning, mend, fmt.Sprintf("write %q", trimmed), "%q begins or ends with a blank, which is a part of it", text)
 	}
-	var mend *Mend
-	if old != nil {
-		mend = &Mend{Old: old, New: []*Entry{better}}
-	}
-	c.find(idBlank, line, Warning, mend, fmt.Sprintf("write %q", trimmed), "%q begins or ends with a blank, which is a part of it", text)
 }
 
 // obsolete has the beginnings of topics that the state store no longer uses (protocol.md 1.1).
 var obsolete = []string{"$services/statestore/", "$store/", "statestore/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"}
 
-func (c *checker) text(e *Entry) {
+// idTexts checks how the client ids of an entry are written.
+func (c *checker) idTexts(e *Entry) {
 	for i, id := range e.ClientIDs {
-		ids := slices.Clone(e.ClientIDs)
 		if better := dialect(id, false); better != id {
-			ids[i] = better
-			c.find(idDialect, e.idLine(i), Warning, &Mend{Old: e, New: []*Entry{e.connecting(ids...)}}, fmt.Sprintf("write %q, for %s", better, listed(e.Rule.Principals())),
-				"client id %q: only *, ? and [a-z] are wildcards", id)
+			c.find(idDialect, e.idLine(i), Warning, e.withID(i, better), fmt.Sprintf("write %q, for %s", better, e.Rule.someone()), "client id %q: only *, ? and [a-z] are wildcards", id)
 		}
-		if ids[i] = strings.TrimSpace(id); ids[i] != id {
-			c.blank(e.idLine(i), id, e, e.connecting(ids...))
-		}
+		c.blank(e.idLine(i), id, e.withID(i, strings.TrimSpace(id)))
 	}
-	if trimmed := strings.TrimSpace(e.Text); e.Type != Binary && trimmed != e.Text {
-		c.blank(e.Line, e.Text, e, e.changed(trimmed))
+}
+
+func (c *checker) text(e *Entry) {
+	if e.Type != Binary {
+		c.blank(e.Line, e.Text, e.by(e.changed(strings.TrimSpace(e.Text))))
 	}
 	if e.never != "" {
 		return
@@ -395,12 +454,12 @@ func (c *checker) text(e *Entry) {
 		var mend *Mend
 		hint := ""
 		if better != nil && better.never == "" {
-			mend = &Mend{Old: e, New: []*Entry{better}}
+			mend = e.by(better)
 			hint = "write " + better.Text
 			if better.Type != e.Type {
 				hint = "keyType: Pattern"
 			}
-			hint += ", for " + listed(e.Rule.Principals())
+			hint += ", for " + e.Rule.someone()
 		}
 		c.find(idDialect, e.Line, Warning, mend, hint, message, args...)
 	}
@@ -424,7 +483,7 @@ func (c *checker) text(e *Entry) {
 		for _, old := range obsolete {
 			if strings.HasPrefix(e.Text, old) {
 				better := e.changed(wire.RequestTopic)
-				c.find(idObsolete, e.Line, Error, &Mend{Old: e, New: []*Entry{better}}, "write "+wire.RequestTopic, "%s: an obsolete topic of the state store, which has no effect", e.Text)
+				c.find(idObsolete, e.Line, Error, e.by(better), "write "+wire.RequestTopic, "%s: an obsolete topic of the state store, which has no effect", e.Text)
 			}
 		}
 		switch {
@@ -455,10 +514,18 @@ func (c *checker) text(e *Entry) {
 	}
 }
 
-func listed(names []string) string {
+// someone returns a few of the principals of a rule as text.
+func (r *Rule) someone() string {
+	all := r.alternatives()
+	some := (&Rule{everybody: r.everybody, listed: all[:min(len(all), 4)]}).Principals()
+	return listed(some, len(all))
+}
+
+// listed returns a few of n names as text.
+func listed(names []string, n int) string {
 	const most = 3
-	if n := len(names) - most; n > 0 {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n)
+	if n > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
 	}
 	return strings.Join(names, " and ")
 }

@@ -113,11 +113,11 @@ func TestCheckRedundant(t *testing.T) {
 func TestSuggestAttributes(t *testing.T) {
 	one := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1 b=2"}}, Action: policy.Action{Method: policy.Read, On: "k"}}
 	two := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1", "b": "2"}}, Action: policy.Action{Method: policy.Read, On: "j"}}
-	rules, err := policy.Suggest([]policy.Deed{one, two})
+	rules, err := policy.Suggest(t.Context(), []policy.Deed{one, two})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := parse(t, policy.ResourceOf("a", rules))
+	p := parse(t, policy.ResourceOf(t.Context(), "a", rules))
 	for _, d := range []policy.Deed{one, two} {
 		if !p.Decide(d.Principal, d.Action).Allowed {
 			t.Errorf("%+v is denied", d)

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -73,17 +75,20 @@ func (e *Entry) replace(who *Principal) (b *bound, ok bool) {
 }
 
 // fits reports whether an entry is for the client's id.
-func (e *Entry) fits(who *Principal) bool {
-	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ids, func(p idPattern) bool {
-		if p.simple {
-			return p.begins(who)
-		}
-		g := p.shared
-		if g == nil {
-			g = compile(p.parts, who)
-		}
-		return g != nil && g.Match([]byte(who.ClientID))
-	})
+func (e *Entry) fits(who *Principal) bool { return len(e.ClientIDs) == 0 || e.ids.find(who) != nil }
+
+// An idList is the clientIds of a resource, without those that match nothing.
+type idList struct {
+	all    []idPattern
+	groups []idGroup
+	wild   bool   // a pattern has a wildcard
+	text   string // identifies the list
+}
+
+// An idGroup has the patterns that begin with the same literal text and the same token.
+type idGroup struct {
+	before, token string
+	rest          finder[*idPattern] // by what follows the token
 }
 
 // An idPattern is a pattern of client ids.
@@ -91,6 +96,52 @@ type idPattern struct {
 	parts  []part
 	shared *glob.Pattern // nil = it has tokens
 	simple bool          // no wildcard but a star at the end
+}
+
+func (l *idList) patterns() []idPattern {
+	if l == nil {
+		return nil
+	}
+	return l.all
+}
+
+// find returns a pattern that matches the client's id, or nil.
+func (l *idList) find(who *Principal) *idPattern {
+	if l == nil {
+		return nil
+	}
+	for i := range l.groups {
+		g := &l.groups[i]
+		rest, ok := strings.CutPrefix(who.ClientID, g.before)
+		if ok && g.token != "" {
+			value, known := who.value(g.token)
+			rest, ok = strings.CutPrefix(rest, value)
+			ok = ok && known
+		}
+		if !ok {
+			continue
+		}
+		if p, found := g.rest.find(rest, func(p *idPattern) bool { return p.matches(who) }); found {
+			return p
+		}
+	}
+	return nil
+}
+
+func (p *idPattern) matches(who *Principal) bool {
+	if p.simple {
+		return p.begins(who)
+	}
+	g := p.compiled(who)
+	return g != nil && g.Match([]byte(who.ClientID))
+}
+
+// compiled returns the pattern for a principal, or nil.
+func (p *idPattern) compiled(who *Principal) *glob.Pattern {
+	if p.shared != nil {
+		return p.shared
+	}
+	return compile(p.parts, who)
 }
 
 // begins is what a simple pattern means: it is faster than to compile it.
@@ -118,9 +169,17 @@ func (p *idPattern) begins(who *Principal) bool {
 	return rest == "" && n <= maxValues
 }
 
-// newIDs parses the clientIds of a resource, without those that match nothing.
-func newIDs(texts []string) (all []idPattern) {
+// newIDs parses the clientIds of a resource.
+func newIDs(texts []string) *idList {
+	if len(texts) == 0 {
+		return nil
+	}
+	l := &idList{text: fmt.Sprintf("%q", texts)}
+	if len(l.text) > 256 {
+		l.text = fmt.Sprintf("%x", sha256.Sum256([]byte(l.text)))
+	}
 	for _, text := range texts {
+		l.wild = l.wild || strings.ContainsAny(text, "*?[")
 		parts, why := parseParts(text)
 		if why != "" || !parses(parts) {
 			continue
@@ -136,9 +195,33 @@ func newIDs(texts []string) (all []idPattern) {
 		if !slices.ContainsFunc(parts, part.varies) {
 			p.shared = compile(parts, &Principal{})
 		}
-		all = append(all, p)
+		l.all = append(l.all, p)
 	}
-	return all
+	groups := make(map[[2]string]int)
+	for i := range l.all {
+		id, parts := [2]string{}, l.all[i].parts
+		if len(parts) > 1 && parts[0].token == "" && !strings.ContainsAny(parts[0].text, "*?[") {
+			id[0], parts = parts[0].text, parts[1:]
+		}
+		if len(parts) > 0 && parts[0].token != "" {
+			id[1], parts = parts[0].token, parts[1:]
+		}
+		begin := ""
+		if len(parts) > 0 {
+			begin = parts[0].text
+			if end := strings.IndexAny(begin, "*?["); end >= 0 {
+				begin = begin[:end]
+			}
+		}
+		at, known := groups[id]
+		if !known {
+			at = len(l.groups)
+			groups[id] = at
+			l.groups = append(l.groups, idGroup{before: id[0], token: id[1]})
+		}
+		l.groups[at].rest.add(begin, 0, &l.all[i])
+	}
+	return l
 }
 
 // matches reports whether an entry covers what an action of a principal is on.
@@ -213,7 +296,7 @@ type indexedSet struct {
 	rule int
 }
 
-// minIndexed is the number of rules and attribute sets from which an index is faster than asking each rule.
+// minIndexed is the number of rules and principals from which an index is faster than asking each rule.
 const minIndexed = 16
 
 // link prepares a policy whose rules are complete.
@@ -224,6 +307,9 @@ func (p *Policy) link() {
 		}
 	}
 	p.share()
+	for _, r := range p.Rules {
+		r.summarize()
+	}
 	p.indexRules()
 }
 
@@ -232,7 +318,7 @@ func (p *Policy) indexRules() {
 	x := &index{users: make(map[string][]int), ids: make(map[string][]int), pairs: make(map[[2]string][]indexedSet)}
 	n, count := 0, make(map[[2]string]int)
 	for _, r := range p.Rules {
-		n += 1 + len(r.Attributes)
+		n += 1 + len(r.Usernames) + len(r.ClientIDs) + len(r.Attributes)
 		for _, set := range r.Attributes {
 			for name, value := range set {
 				count[[2]string{name, value}]++
@@ -318,30 +404,44 @@ type Client struct {
 // For returns the answers for a principal.
 func (p *Policy) For(who Principal) *Client { return p.bindAll(who, true) }
 
+// connect returns the entry by which a principal may connect, or nil.
+func (p *Policy) connect(who Principal) *Entry { return connect(&who, p.rulesFor(&who)) }
+
 // bindAll is For, with keys or without.
 func (p *Policy) bindAll(who Principal, keys bool) *Client {
 	return bindRules(who, p.rulesFor(&who), keys)
 }
 
 func bindRules(who Principal, rules []*Rule, keys bool) *Client {
-	c := &Client{who: who}
+	c := &Client{who: who, connect: connect(&who, rules)}
 	for _, r := range rules {
-		for _, e := range r.Entries {
-			if e.Type != "" && !keys {
-				continue
-			}
+		all := r.topics
+		if keys {
+			all = r.Entries
+		}
+		for _, e := range all {
 			switch b, ok := e.bind(&c.who); {
-			case !ok:
+			case !ok || e.Methods == Connect:
 			case e.Type != "":
 				c.keys = append(c.keys, b)
-			case e.Methods == Connect:
-				c.connect = e
 			default:
 				c.topics = append(c.topics, b)
 			}
 		}
 	}
 	return c
+}
+
+// connect returns the entry by which rules that name a principal let it connect, or nil.
+func connect(who *Principal, rules []*Rule) (entry *Entry) {
+	for _, r := range rules {
+		for _, e := range r.connects {
+			if e.fits(who) {
+				entry = e
+			}
+		}
+	}
+	return entry
 }
 
 // Memory returns the estimated memory of the answers, in bytes, without what all clients share.

@@ -28,8 +28,7 @@ type Change struct {
 // that fit several principals.
 func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
-	compare := func(d Deed, who string, from *Entry, oldClient, newClient *keyIndex) bool {
-		a, b := oldClient.allowed(d.Action), newClient.allowed(d.Action)
+	compare := func(d Deed, who string, from *Entry, a, b *Entry) bool {
 		if (a == nil) == (b == nil) {
 			return false
 		}
@@ -40,8 +39,15 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 		}
 		return true
 	}
+	var asked [2]*Lookup // about the last deed
 	for _, d := range deeds {
-		compare(d, d.name(), &Entry{}, old.For(d.Principal).byPrefix(), next.For(d.Principal).byPrefix())
+		if ctx.Err() != nil {
+			return changes
+		}
+		if asked[0] == nil || asked[0].who.name() != d.name() {
+			asked = [2]*Lookup{old.Lookup(d.Principal), next.Lookup(d.Principal)}
+		}
+		compare(d, d.name(), &Entry{}, asked[0].Allowed(d.Action), asked[1].Allowed(d.Action))
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
@@ -55,21 +61,30 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 				continue
 			}
 			for _, alt := range r.alternatives() {
-				who := alt.example(unused, r)
 				if ctx.Err() != nil {
 					return changes
 				}
+				who := alt.example(unused, r)
 				clients := r.clients(alt, who, pair[1].rulesFor(&who))
-				connects := func(c example) bool {
-					return old.bindAll(c.Principal, false).connect != nil || next.bindAll(c.Principal, false).connect != nil
+				refused := func(c example) bool { return old.connect(c.Principal) == nil && next.connect(c.Principal) == nil }
+				if connect := slices.DeleteFunc(slices.Clone(clients), refused); len(connect) > 0 {
+					clients = connect
 				}
-				some := slices.ContainsFunc(clients, connects)
+				tried := 0
 				for _, c := range clients {
-					if some && !connects(c) {
+					if ctx.Err() != nil {
+						return changes
+					}
+					ask := func(e *Entry, m Method, on string, a, b *Entry) bool {
+						return compare(Deed{Principal: c.Principal, Action: Action{m, on}}, alt.key()+" "+c.id, e, a, b)
+					}
+					if len(r.connects) > 0 {
+						ask(r.connects[0], Connect, "", old.connect(c.Principal), next.connect(c.Principal))
+					}
+					if tried++; len(r.connects) == len(r.Entries) || tried > maxCallers && !c.told || tried > 8*maxCallers {
 						continue
 					}
-					who := c.Principal
-					a, b := old.For(who).byPrefix(), next.For(who).byPrefix()
+					a, b := old.Lookup(c.Principal), next.Lookup(c.Principal)
 					other := b
 					if pair[1] == old {
 						other = a
@@ -80,15 +95,15 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 							if ctx.Err() != nil {
 								return changes
 							}
-							if same[entryKey(e, m)] {
+							if m == Connect || same[m.String()+entryKey(e)] {
 								continue
 							}
-							ask := func(on string) bool {
-								return compare(Deed{Principal: who, Action: Action{m, on}}, alt.key()+" "+c.id, e, a, b)
+							differs := func(on string) bool {
+								return ask(e, m, on, a.Allowed(Action{m, on}), b.Allowed(Action{m, on}))
 							}
-							if !slices.ContainsFunc(e.examples(&who, m, other.Client), ask) {
-								if key, found := other.lacks(e, &who, m); found {
-									ask(key)
+							if !slices.ContainsFunc(e.examples(&c.Principal, m, other.Client), differs) {
+								if key, found := other.lacks(e, &c.Principal, m); found {
+									differs(key)
 								}
 							}
 						}
@@ -100,147 +115,89 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 	return changes
 }
 
-// entries returns the keys of the entries that a client has. Whatever it has, is the same for an equal entry.
+// entries returns what identifies the entries that a client has. Whatever it has, is the same for an equal entry.
 func (c *Client) entries() map[string]bool {
 	all := make(map[string]bool)
 	for _, b := range slices.Concat(c.topics, c.keys) {
 		if b.entry.allow == nil && !b.entry.own {
 			for _, m := range b.entry.Methods.Each() {
-				all[entryKey(b.entry, m)] = true
+				all[m.String()+entryKey(b.entry)] = true
 			}
 		}
 	}
 	return all
 }
 
-// A keyIndex finds the entries for a key by what they begin with.
-type keyIndex struct {
-	*Client
-	keys    map[string][]*bound // by begin
-	lengths []int               // of the keys of keys, sorted
-}
-
-func (c *Client) byPrefix() *keyIndex {
-	x := &keyIndex{Client: c, keys: make(map[string][]*bound)}
-	for _, b := range c.keys {
-		begin := b.begin()
-		x.keys[begin] = append(x.keys[begin], b)
-	}
-	for begin := range x.keys {
-		x.lengths = append(x.lengths, len(begin))
-	}
-	slices.Sort(x.lengths)
-	x.lengths = slices.Compact(x.lengths)
-	return x
-}
-
-// begin returns what each key that an entry allows begins with.
-func (b *bound) begin() string {
-	switch {
-	case b.all || b.entry.allow != nil:
-		return ""
-	case b.glob != nil:
-		return string(b.glob.Prefix())
-	}
-	return b.entry.exact
-}
-
-// allowed is Client.Allowed.
-func (x *keyIndex) allowed(a Action) *Entry {
-	if a.Method&(Read|Write) == 0 {
-		return x.Allowed(a)
-	}
-	if b := x.find(a); b != nil {
-		return b.entry
-	}
-	return nil
-}
-
-// find returns what allows an action on a key, or nil.
-func (x *keyIndex) find(a Action) *bound {
-	for _, n := range x.lengths {
-		for _, b := range x.keys[a.On[:min(n, len(a.On))]] {
-			if b.entry.Methods&a.Method != 0 && b.matches(&x.who, a) {
-				return b
-			}
-		}
-	}
-	return nil
-}
-
 // An example is a principal that fits an alternative of a rule.
 type example struct {
 	Principal
-	id string // the pattern of client ids that it is for; "" = any other id
+	id   string // the pattern of client ids that it is for; "" = any other id
+	told bool   // the pattern is one of Publish or Subscribe
 }
 
 // clients returns principals of an alternative, with the client ids that the rule distinguishes, and with ids
 // that the rule allows and another policy does not.
 func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example {
-	all := []example{{who, ""}}
+	all := []example{{who, "", false}}
 	if alt.id != "" {
-		for _, e := range r.Entries {
-			for _, id := range e.ClientIDs {
-				if fits, ok := alt.valuesFor(who, id); ok {
-					all = append(all, example{fits, id})
+		for _, e := range slices.Concat(r.connects, r.topics) {
+			for _, id := range e.ids.patterns() {
+				if fits, ok := alt.valuesFor(who, joined(id.parts)); ok {
+					all = append(all, example{fits, joined(id.parts), e.Methods != Connect})
 				}
 			}
 		}
 		return all
 	}
-	var connect []*glob.Pattern
-	lists := [][]*glob.Pattern{nil}
-	for _, o := range other {
-		for _, e := range o.Entries {
-			list := []*glob.Pattern{anyID()}
-			if len(e.ClientIDs) > 0 {
-				list = patterns(e.ClientIDs, &who)
-				lists = append(lists, list)
+	match := func(id string, entries ...*Entry) *glob.Pattern {
+		who := who
+		who.ClientID = id
+		for _, e := range entries {
+			if len(e.ClientIDs) == 0 {
+				return anyID()
+			} else if p := e.ids.find(&who); p != nil {
+				return p.compiled(&who)
 			}
-			if e.Methods == Connect {
-				connect = append(connect, list...)
+		}
+		return nil
+	}
+	lists := [][]*Entry{nil}
+	for _, o := range other {
+		lists[0] = append(lists[0], o.connects...)
+		for _, e := range slices.Concat(o.connects, o.topics) {
+			if len(e.ClientIDs) > 0 && len(lists) < maxCallers {
+				lists = append(lists, []*Entry{e})
 			}
 		}
 	}
-	lists[0] = connect
-	add := func(clientID, pattern string) {
-		fits := who
-		fits.ClientID = clientID
-		all = append(all, example{fits, pattern})
-	}
-	search := func(own *glob.Pattern, pattern string) {
-		for _, list := range lists[:min(len(lists), maxCallers)] {
-			match := func(id string) *glob.Pattern {
-				if i := slices.IndexFunc(list, func(p *glob.Pattern) bool { return p.Match([]byte(id)) }); i >= 0 {
-					return list[i]
-				}
-				return nil
-			}
-			if id, found := without(own, match); found {
-				add(id, pattern)
+	search := func(own *glob.Pattern, pattern string, told bool) {
+		for _, list := range lists {
+			if id, found := without(own, func(id string) *glob.Pattern { return match(id, list...) }); found {
+				fits := who
+				fits.ClientID = id
+				all = append(all, example{fits, pattern, told})
 			}
 		}
 	}
 	done := make(map[string]bool)
-	for _, e := range r.Entries {
-		for _, id := range e.ClientIDs {
-			if done[id] {
+	for _, e := range slices.Concat(r.connects, r.topics) {
+		for _, p := range e.ids.patterns() {
+			id, fits := joined(p.parts), who
+			own := p.compiled(&who)
+			if done[id] || own == nil {
 				continue
 			}
 			done[id] = true
-			for _, own := range patterns([]string{id}, &who) {
-				for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
-					if found := fitting(text, &who); own.Match([]byte(found)) {
-						add(found, id)
-					}
+			for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
+				if fits.ClientID = fitting(text, &who); own.Match([]byte(fits.ClientID)) {
+					all = append(all, example{fits, id, e.Methods != Connect})
 				}
-				search(own, id)
 			}
+			search(own, id, e.Methods != Connect)
 		}
 	}
-	bound := func(e *Entry) bool { return e.Methods == Connect && len(e.ClientIDs) > 0 }
-	if !slices.ContainsFunc(r.Entries, bound) {
-		search(anyID(), "")
+	if !slices.ContainsFunc(r.connects, func(e *Entry) bool { return len(e.ClientIDs) > 0 }) {
+		search(anyID(), "", false)
 	}
 	return all
 }

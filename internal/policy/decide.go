@@ -93,9 +93,17 @@ func (e *Entry) assumed(who *Principal, a Action) (all []string) {
 
 // readings returns other readings of a pattern: a class that begins with ^ is negated, one that begins with ! is not, and
 // a backslash takes the next character literally.
-func readings(pattern string) []string {
-	escaped := strings.NewReplacer(`\*`, "[*]", `\?`, "[?]", `\[`, "[[]", `\\`, `\`)
-	return []string{strings.ReplaceAll(pattern, "[^", "[!"), regexp.MustCompile(`\[!([^]]+)\]`).ReplaceAllString(pattern, "[$1!]"), escaped.Replace(pattern)}
+func readings(pattern string) (all []string) {
+	if strings.Contains(pattern, "[^") {
+		all = append(all, strings.ReplaceAll(pattern, "[^", "[!"))
+	}
+	if strings.Contains(pattern, "[!") {
+		all = append(all, regexp.MustCompile(`\[!([^]]+)\]`).ReplaceAllString(pattern, "[$1!]"))
+	}
+	if strings.Contains(pattern, `\`) {
+		all = append(all, strings.NewReplacer(`\*`, "[*]", `\?`, "[?]", `\[`, "[[]", `\\`, `\`).Replace(pattern))
+	}
+	return all
 }
 
 // reads reports whether, by another reading of its pattern, an entry matches a key or, if match is false, does not.
@@ -143,12 +151,14 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 					d.assume(loosely, assumption)
 				}
 			}
-			switch {
-			case covers && loosely != "":
+			if covers {
 				d.assume(loosely)
-				fallthrough
+			}
+			switch {
+			case covers && best >= other:
 			case covers:
 				consider(other, r, e, "it is for "+strings.Join(r.Principals(), ", "))
+			case named && does && !e.fits(who) && best >= condition:
 			case named && does && !e.fits(who):
 				consider(condition, r, e, fmt.Sprintf("its clientIds are %s", strings.Join(e.ClientIDs, ", ")))
 			case named && does && e.Methods == Connect:
@@ -276,7 +286,7 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 
 // missingID returns the first of ClientIDs with a token whose value a principal lacks, with a star in its place.
 func (e *Entry) missingID(who *Principal) (parts []part, missing bool) {
-	for _, p := range e.ids {
+	for _, p := range e.ids.patterns() {
 		parts = slices.Clone(p.parts)
 		for i, part := range parts {
 			if _, ok := who.value(part.token); part.token != "" && !ok {

@@ -44,15 +44,13 @@ func suffix(rules []*Rule) string {
 func (a alternative) example(suffix string, rules ...*Rule) Principal {
 	who := Principal{ClientID: cmp.Or(a.id, "client"+suffix), Username: a.user, Attributes: maps.Clone(a.set)}
 	for _, r := range rules {
-		for _, e := range r.Entries {
-			for _, p := range e.parts() {
-				name := strings.TrimPrefix(p.token, tokenAttribute)
-				if p.token == tokenUser {
-					name = "user"
-				}
-				if _, known := who.value(p.token); p.varies() && !known {
-					who.set(p.token, name+suffix)
-				}
+		for _, t := range r.tokens {
+			name := strings.TrimPrefix(t.token, tokenAttribute)
+			if t.token == tokenUser {
+				name = "user"
+			}
+			if _, known := who.value(t.token); !known {
+				who.set(t.token, name+suffix)
 			}
 		}
 	}
@@ -120,42 +118,20 @@ func loose(pattern string) string {
 	return text
 }
 
-// parts returns the parts of an entry's key or topic, and of its client ids.
-func (e *Entry) parts() []part {
-	all := append(slices.Concat(e.levels...), e.key...)
-	for _, id := range e.ClientIDs {
-		parts, _ := parseParts(id)
-		all = append(all, parts...)
-	}
-	return all
-}
-
 func anyID() *glob.Pattern {
 	p, _ := glob.Parse("*")
 	return p
 }
 
-// patterns returns patterns of client ids for a principal, without those that match nothing.
-func patterns(ids []string, who *Principal) (all []*glob.Pattern) {
-	for _, id := range ids {
-		if parts, why := parseParts(id); why == "" {
-			if p := compile(parts, who); p != nil {
-				all = append(all, p)
-			}
-		}
-	}
-	return all
-}
-
 // lacks returns a key that an entry allows to a principal, and that the client, which has the same principal, may not
 // use.
-func (x *keyIndex) lacks(e *Entry, who *Principal, m Method) (key string, found bool) {
+func (x *Lookup) lacks(e *Entry, who *Principal, m Method) (key string, found bool) {
 	b, ok := e.bind(who)
 	if !ok || b.glob == nil {
 		return "", false
 	}
 	key, found = without(b.glob, func(key string) *glob.Pattern {
-		o := x.find(Action{m, key})
+		o := x.find(Action{m, key}, first)
 		switch {
 		case o == nil:
 			return nil
@@ -167,7 +143,7 @@ func (x *keyIndex) lacks(e *Entry, who *Principal, m Method) (key string, found 
 		}
 		return o.glob
 	})
-	if !found && b.all && x.find(Action{m, "\xff"}) == nil {
+	if !found && b.all && x.find(Action{m, "\xff"}, first) == nil {
 		return "\xff", true // only * matches it
 	}
 	return key, found

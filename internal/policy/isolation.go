@@ -12,8 +12,8 @@ import (
 
 // isolation reports topics by which clients get what the store sends to others, or send what only the store does.
 func (c *checker) isolation(r *Rule) {
-	for _, e := range r.Entries {
-		if e.Type != "" || e.Methods == Connect || e.never != "" {
+	for _, e := range r.topics {
+		if first := e.levels[0][0]; e.never != "" || first.token == "" && first.text != "clients" {
 			continue
 		}
 		covers := func(a *actor) bool { return c.covers(a, e) }
@@ -37,7 +37,7 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 	for _, id := range e.owners() {
 		other := own
 		other.ClientID = id
-		if id != a.id && len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) && (a.id != "" || c.ask(other).connect == nil) {
+		if id != a.id && len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) && (a.id != "" || c.policy.connect(other) == nil) {
 			victims = append(victims, id)
 		}
 	}
@@ -86,12 +86,12 @@ func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (me
 		better := e.changed("clients/{principal.clientId}/#")
 		if own, ok := better.bind(&a.full.clients[0].Principal); ok && own.covers(wire.ResponseTopic(id), true) && !own.covers(wire.HexResponseTopic(victim), true) && !own.covers(wire.ResponseTopic(victim), true) {
 			hint = "write \"clients/{principal.clientId}/#\"; the Go SDK writes the id in hexadecimal, for which no token stands"
-			return &Mend{Old: e, New: []*Entry{better}}, hint + ": list that topic for each client, such as " + wire.HexResponseTopic(id) + " for " + id
+			return e.by(better), hint + ": list that topic for each client, such as " + wire.HexResponseTopic(id) + " for " + id
 		}
 	}
 	better := e.changed(wire.NotifyFilter(id))
 	if len(e.Rule.alternatives()) == 1 && a.exact() && !strings.HasSuffix(e.Text, wildAll) {
-		return &Mend{Old: e, New: []*Entry{better}}, fmt.Sprintf("write %q: the id %s in hexadecimal", better.Text, id)
+		return e.by(better), fmt.Sprintf("write %q: the id %s in hexadecimal", better.Text, id)
 	}
 	return nil, "no token stands for an id in hexadecimal: list the filter of each client, in a rule of its own, such as " + better.Text + " for client id " + id
 }
@@ -103,26 +103,22 @@ func (c *checker) prefixes(r *Rule) {
 		case len(c.first[r]) == 0 || e.never != "":
 		case e.Methods == Connect:
 			for i, text := range e.ClientIDs {
-				c.prefix(r, e, e.idLine(i), text, func(better string) *Entry {
-					ids := slices.Clone(e.ClientIDs)
-					ids[i] = better
-					return e.connecting(ids...)
-				})
+				c.prefix(r, e, e.idLine(i), text, func(better string) *Mend { return e.withID(i, better) })
 			}
 		case e.Type == Pattern && strings.Contains(e.Text, tokenStart):
-			c.prefix(r, e, e.Line, e.Text, e.changed)
+			c.prefix(r, e, e.Line, e.Text, func(better string) *Mend { return e.by(e.changed(better)) })
 		}
 	}
 }
 
-// prefix reports a pattern of an entry. changed returns the entry with another pattern.
-func (c *checker) prefix(r *Rule, e *Entry, line int, text string, changed func(string) *Entry) {
+// prefix reports a pattern of an entry. mend returns the mend with another pattern.
+func (c *checker) prefix(r *Rule, e *Entry, line int, text string, mend func(string) *Mend) {
 	parts, why := parseParts(text)
 	if why != "" || !parses(parts) {
 		return
 	}
 	name := "" // of a user, as text
-	if i := strings.IndexAny(text, "*?["); e.Methods == Connect && i > 0 && slices.Contains(r.Usernames, text[:i]) {
+	if i := strings.IndexAny(text, "*?["); e.Methods == Connect && i > 0 && r.lines[alternative{user: text[:i]}.key()] > 0 {
 		name, parts = text[:i], []part{{token: tokenUser}, {text: text[i:]}}
 	}
 	for j, p := range parts {
@@ -156,7 +152,7 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, changed func(
 		if e.Methods == Connect {
 			message, action = "%s as %s: %s can take the id %s, which is also that of %s", Action{Method: Connect}
 		}
-		c.find(idPrefix, line, severity, &Mend{Old: e, New: []*Entry{changed(better)}}, fmt.Sprintf("write %q%s", better, or), message, e.Methods, text, valued(p.token, one), on, valued(p.token, two))
+		c.find(idPrefix, line, severity, mend(better), fmt.Sprintf("write %q%s", better, or), message, e.Methods, text, valued(p.token, one), on, valued(p.token, two))
 		if r.names(&one) {
 			c.prove(allowing(one, action))
 		}
@@ -199,25 +195,6 @@ func valued(token string, who Principal) string {
 // collision returns two principals with different values of a token, of which the first can take what is the second's by a
 // pattern. next is the token that follows without a separator. A name goes on with one of ends.
 func (c *checker) collision(r *Rule, e *Entry, parts []part, token, next string, ends []string) (severity Severity, one, two Principal, found bool) {
-	values := make(map[string]bool) // of named principals
-	open := false                   // other values may occur
-	attribute := strings.TrimPrefix(token, tokenAttribute)
-	for i, a := range r.alternatives() {
-		value := a.set[attribute]
-		switch token {
-		case tokenUser:
-			value = a.user
-		case tokenClient:
-			if value = a.id; value == "" && i < len(c.first[r]) && c.first[r][i].exact() {
-				value = c.first[r][i].full.clients[0].ClientID
-			}
-		}
-		if value != "" {
-			values[value] = true
-		} else {
-			open = true
-		}
-	}
 	try := func(short, long string) bool {
 		one, two = c.first[r][0].full.who, c.first[r][0].full.who
 		one.Attributes, two.Attributes = maps.Clone(one.Attributes), maps.Clone(two.Attributes)
@@ -236,21 +213,81 @@ func (c *checker) collision(r *Rule, e *Entry, parts []part, token, next string,
 		}
 		return matches(&one) && matches(&two) && (next == "" || r.names(&one))
 	}
-	for _, long := range slices.Sorted(maps.Keys(values)) {
-		for n := 1; n < len(long); n++ {
-			if values[long[:n]] && try(long[:n], long) {
-				return Warning, one, two, true
-			}
+	v := c.valuesOf(r, token)
+	for _, pair := range v.prefixes {
+		if try(pair[0], pair[1]) {
+			return Warning, one, two, true
 		}
 	}
+	open := v.number < len(r.alternatives()) // other values may occur
 	severity = Warning
 	if strings.HasPrefix(token, tokenAttribute) && !open && next == "" {
 		severity = Info // the rule lists all values
 	}
-	short := cmp.Or(slices.Sorted(maps.Keys(values))...)
+	short := v.first
 	if open || short == "" {
 		short = cmp.Or(short, "ann")
 	}
 	found = slices.ContainsFunc(ends, func(end string) bool { return try(short, short+end) || try(short, "x"+short) })
 	return severity, one, two, found
+}
+
+// tokenValues are what a token stands for, for the principals that a rule names.
+type tokenValues struct {
+	number   int // of principals with a value
+	all      map[string]bool
+	first    string      // of all
+	prefixes [][2]string // a few values that others begin with, each with one of these
+}
+
+// maxPrefixes is the maximum length of tokenValues.prefixes.
+const maxPrefixes = 64
+
+// valuesOf returns the values of a token in the principals of a rule.
+func (c *checker) valuesOf(r *Rule, token string) *tokenValues {
+	tokens := c.values[r]
+	if tokens == nil {
+		tokens = make(map[string]*tokenValues)
+		c.values[r] = tokens
+		add := func(token, value string) {
+			v := tokens[token]
+			if v == nil {
+				v = &tokenValues{all: make(map[string]bool)}
+				tokens[token] = v
+			}
+			if value != "" {
+				v.number++
+				v.all[value] = true
+			}
+		}
+		for i, a := range r.alternatives() {
+			add(tokenUser, a.user)
+			if i < len(c.first[r]) && a.id == "" && c.first[r][i].exact() {
+				a.id = c.first[r][i].full.clients[0].ClientID
+			}
+			add(tokenClient, a.id)
+			for name, value := range a.set {
+				add(tokenAttribute+name, value)
+			}
+		}
+	}
+	v := tokens[token]
+	if v == nil {
+		return &tokenValues{}
+	}
+	if v.first == "" && len(v.all) > 0 {
+		sorted := slices.Sorted(maps.Keys(v.all))
+		v.first = sorted[0]
+		var begins []string // of the value
+		for _, value := range sorted {
+			for len(begins) > 0 && !strings.HasPrefix(value, begins[len(begins)-1]) {
+				begins = begins[:len(begins)-1]
+			}
+			for _, begin := range begins[:min(len(begins), maxPrefixes-len(v.prefixes))] {
+				v.prefixes = append(v.prefixes, [2]string{begin, value})
+			}
+			begins = append(begins, value)
+		}
+	}
+	return v
 }

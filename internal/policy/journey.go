@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,6 +71,7 @@ func (c *Client) Needs() (denied Action, ok bool) {
 // An actor is an alternative, as a client that fits it alone, with what the rules allow to it.
 type actor struct {
 	alternative
+	kind string  // no client fits two of a kind
 	rule *Rule   // the first that names it
 	line int     // of the alternative in the rule or, if it may use keys, of the first of them
 	keys Method  // what it may do with any key
@@ -81,21 +81,18 @@ type actor struct {
 }
 
 func (c *checker) newActor(r *Rule, alt alternative) *actor {
-	a := &actor{alternative: alt, rule: r, line: r.lineOf(alt)}
+	a := &actor{alternative: alt, kind: alt.kindOf(), rule: r, line: r.lineOf(alt)}
 	who := alt.example(c.unused)
 	a.near = c.policy.rulesFor(&who)
-	entries := 0
 	for _, near := range a.near {
-		for _, e := range near.Entries {
-			if entries++; e.Type != "" && e.never == "" {
-				if a.keys |= e.Methods; near == r && a.line == r.lineOf(alt) {
-					a.line = e.Line
-				}
-			}
-		}
+		a.keys |= near.keys
+		c.work -= len(near.connects) + len(near.topics)
+	}
+	if r.keys != 0 && slices.Contains(a.near, r) {
+		a.line = r.keyLine
 	}
 	a.full.who = alt.example(c.unused, a.near...)
-	if c.work -= entries; c.work < 0 && len(c.first[r]) > 0 {
+	if c.work < 0 && len(c.first[r]) > 0 {
 		return a // another one of the rule was tried
 	}
 	a.full = alt.walk(a.full.who, a.near)
@@ -114,8 +111,8 @@ func (a *actor) exact() bool {
 		return true
 	}
 	for _, r := range a.near {
-		for _, e := range r.Entries {
-			if e.Methods == Connect && (len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ClientIDs, func(id string) bool { return strings.ContainsAny(id, "*?[") })) {
+		for _, e := range r.connects {
+			if e.ids == nil || e.ids.wild {
 				return false
 			}
 		}
@@ -148,7 +145,7 @@ func (e *Entry) owners() (all []string) {
 // elsewhere returns an alternative that a client may fit besides an actor's, so that the rules together allow a step; "" =
 // none.
 func (c *checker) elsewhere(a *actor, step int) (name string) {
-	c.together(a, c.open[step], func(both alternative, other *actor) bool {
+	c.together(a, step, func(both alternative, other *actor) bool {
 		who := both.example(c.unused)
 		near := c.policy.rulesFor(&who)
 		if step == stepKeys || both.walk(both.example(c.unused, near...), near).may[step] {
@@ -159,18 +156,28 @@ func (c *checker) elsewhere(a *actor, step int) (name string) {
 	return name
 }
 
-// together reports whether may is true for an actor and another one of some, which one client may be. It tries as many
-// others as one client plausibly is.
-func (c *checker) together(a *actor, others []*actor, may func(both alternative, other *actor) bool) bool {
+// together reports whether may is true for an actor and another one that may do a step, which one client may be. It tries as
+// many others as one client plausibly is.
+func (c *checker) together(a *actor, step int, may func(both alternative, other *actor) bool) bool {
 	tried := 0
-	return slices.ContainsFunc(others, func(other *actor) bool {
-		both, ok := a.with(other.alternative)
-		if other == a || !ok || tried > 8 {
-			return false
+	for _, kind := range c.kinds[step] {
+		if kind == a.kind {
+			continue // no client has two names, or two values of an attribute
 		}
-		tried++
-		return may(both, other)
-	})
+		for _, other := range c.open[opened{step, kind}] {
+			both, ok := a.with(other.alternative)
+			if !ok {
+				continue
+			}
+			if tried++; tried > 8 {
+				return false
+			}
+			if may(both, other) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // whoever stands for the alternatives in the message of a lack.
@@ -189,20 +196,6 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 	if slices.ContainsFunc(t.clients, granted) {
 		return
 	}
-	l.step = func(a *actor, rules []*Rule) bool { return may(a.walk(a.bare.who, rules).may) }
-	other, who := "", t.clients[0].Principal
-	for _, i := range step {
-		action := steps(who.ClientID)[i]
-		if i >= stepResponse && c.ask(who).Allowed(action) != nil { // see MayReplyTo
-			action.Method = Publish
-		}
-		if action.Check() == nil {
-			l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: who, Action: action}})
-		}
-		if mend {
-			other = cmp.Or(other, c.elsewhere(a, i))
-		}
-	}
 	l.Message = "no rule allows " + what + " for " + whoever + consequence
 	switch attempt := a.attempt(step...); {
 	case attempt != nil:
@@ -214,9 +207,31 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 	case may(a.full.may):
 		l.ID, l.Severity = idAttribute, Warning
 		l.Message = fmt.Sprintf("%s is allowed to %s only with the attribute %s, which no rule asks of it", what, whoever, a.madeUp())
-	case other != "":
-		l.Severity, l.entry = Info, nil
-		l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
+	case l.Severity < c.least:
+		return
+	default:
+		for _, i := range step {
+			other := ""
+			if mend {
+				other = c.elsewhere(a, i)
+			}
+			if other != "" {
+				l.Severity, l.entry = Info, nil
+				l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
+				break
+			}
+		}
+	}
+	l.step = func(a *actor, rules []*Rule) bool { return may(a.walk(a.bare.who, rules).may) }
+	who := t.clients[0].Principal
+	for _, i := range step {
+		action := steps(who.ClientID)[i]
+		if i >= stepResponse && c.ask(who).Allowed(action) != nil { // see MayReplyTo
+			action.Method = Publish
+		}
+		if action.Check() == nil {
+			l.Proofs = append(l.Proofs, Proof{Deed: Deed{Principal: who, Action: action}})
+		}
 	}
 	c.lack(a, l)
 }
@@ -258,12 +273,12 @@ func (c *checker) journeys(a *actor) {
 		return
 	}
 	watch := 0 // others who read and watch
-	alone := !slices.ContainsFunc(c.open[stepKeys][:min(len(c.open[stepKeys]), 8)], func(other *actor) bool {
-		if other == a || other.keys&Read == 0 || len(other.full.may) == 0 {
+	alone := !slices.ContainsFunc(c.readers, func(other *actor) bool {
+		if other == a {
 			return false
 		}
 		watch++
-		return !other.full.may[stepWatch] || c.ask(other.full.who).Allowed(Action{Subscribe, wire.NotifyFilter("other" + c.unused)}) != nil
+		return !c.watches[other]
 	})
 	severity, refused := Info, ": watch is refused"
 	switch {
@@ -310,7 +325,7 @@ func topicEntry(m Method, topic string) func(*actor) *Entry {
 func (a *actor) attempt(step ...int) *Entry {
 	all := steps(a.full.clients[0].ClientID)
 	for _, r := range a.near {
-		for _, e := range r.Entries {
+		for _, e := range r.topics {
 			if e.levels == nil || len(e.Text) > 256 {
 				continue
 			}

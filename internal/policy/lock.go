@@ -9,13 +9,19 @@ import (
 // locks reports a key of a lock that an actor may only write: to wait for the lock, it reads and watches the key. found is
 // true if there is a lock that it may write.
 func (c *checker) locks(a *actor) (found bool) {
-	var client *keyIndex
+	var client *Client
 	word := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, r := range a.near {
-		for _, e := range r.Entries {
-			if e.Methods&Write == 0 || e.never != "" || !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
-				continue
+		all, known := c.locked[r]
+		if !known {
+			for _, e := range r.Entries {
+				if e.Methods&Write != 0 && e.never == "" && slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(e.Text), word), isLock) {
+					all = append(all, e)
+				}
 			}
+			c.locked[r] = all
+		}
+		for _, e := range all {
 			if found = true; e.Methods&Read != 0 {
 				continue
 			}
@@ -25,7 +31,7 @@ func (c *checker) locks(a *actor) (found bool) {
 				continue
 			}
 			if client == nil {
-				client = bindRules(who, a.near, true).byPrefix()
+				client = bindRules(who, a.near, true)
 			}
 			read := Action{Read, examples[0]}
 			reads := func(a *actor, rules []*Rule) bool {
@@ -35,7 +41,7 @@ func (c *checker) locks(a *actor) (found bool) {
 				who := both.example(c.unused)
 				return c.policy.For(who).Allowed(read) != nil
 			}
-			if client.allowed(read) != nil || c.together(a, c.open[stepKeys], elsewhere) {
+			if client.Allowed(read) != nil || c.together(a, stepKeys, elsewhere) {
 				continue
 			}
 			both := *e

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,62 +17,61 @@ type lack struct {
 }
 
 func (c *checker) lack(a *actor, l lack) {
-	for i, known := range c.lacks {
-		if known.Line == l.Line && known.Message == l.Message {
-			c.lacks[i].actors = append(known.actors, a)
-			return
-		}
+	if l.Severity < c.least {
+		return
 	}
-	l.File, l.actors = c.file, []*actor{a}
-	c.lacks = append(c.lacks, l)
+	id := fmt.Sprint(l.Line, l.Message)
+	known := c.lacks[id]
+	if known == nil {
+		known = &l
+		known.File = c.file
+		c.lacks[id] = known
+		c.lacked = append(c.lacked, known)
+	}
+	known.actors = append(known.actors, a)
 }
 
 // flush reports the lacks of a rule's actors, each with a mend if one helps.
 func (c *checker) flush() {
-	for _, l := range c.lacks {
-		if l.Severity < c.least {
-			continue
-		}
+	for _, l := range c.lacked {
 		who := l.actors[0].key()
 		if n := len(l.actors) - 1; n > 0 {
 			who += fmt.Sprintf(" and %d more", n)
 		}
 		l.Message = strings.Replace(l.Message, whoever, who, 1)
 		if l.entry != nil {
-			c.mend(&l)
+			c.mend(l)
 		}
 		c.all = append(c.all, l.Finding)
 	}
-	c.lacks = nil
+	c.lacked = nil
+	clear(c.lacks)
 }
 
 // mend adds a mend to a lack, if it helps all actors.
 func (c *checker) mend(l *lack) {
 	m := &Mend{Old: l.old}
+	first := l.entry(l.actors[0])
+	if first == nil {
+		return
+	}
 	if l.old != nil {
-		m.New = []*Entry{l.entry(l.actors[0])}
-		l.Hint = fmt.Sprintf("write %q, for %s", m.New[0].Text, listed(l.old.Rule.Principals()))
-		if m.New[0].Methods != l.old.Methods {
-			l.Hint = fmt.Sprintf("method: %s, for %s", m.New[0].Methods, listed(l.old.Rule.Principals()))
+		m.New = func() *Entry { return first }
+		l.Hint = fmt.Sprintf("write %q, for %s", first.Text, l.old.Rule.someone())
+		if first.Methods != l.old.Methods {
+			l.Hint = fmt.Sprintf("method: %s, for %s", first.Methods, l.old.Rule.someone())
 		}
 	} else {
-		m.Add = &Rule{Resource: l.actors[0].rule.Resource, Line: l.Line, Name: "the new rule"}
+		m.Add = &Rule{Resource: l.actors[0].rule.Resource, Line: l.Line, Name: "the new rule", Entries: []*Entry{first}}
+		first.Rule = m.Add
+		ids := make(map[string]bool)
 		for _, a := range l.actors {
-			switch e := l.entry(a); {
-			case e == nil:
+			e := l.entry(a)
+			if e == nil || e.Text != first.Text {
 				return
-			case len(m.Add.Entries) == 0:
-				e.Rule, m.Add.Entries = m.Add, []*Entry{e}
-			case e.Methods == Connect:
-				first := m.Add.Entries[0]
-				for _, id := range e.ClientIDs {
-					if !slices.Contains(first.ClientIDs, id) {
-						first.ClientIDs = append(slices.Clone(first.ClientIDs), id)
-						first.ids = newIDs(first.ClientIDs)
-					}
-				}
-			case e.Text != m.Add.Entries[0].Text:
-				return
+			}
+			for _, id := range e.ClientIDs {
+				ids[id] = true
 			}
 			switch {
 			case a.user != "":
@@ -82,13 +82,24 @@ func (c *checker) mend(l *lack) {
 				m.Add.Attributes = append(m.Add.Attributes, a.set)
 			}
 		}
+		if first.Methods == Connect {
+			first.ClientIDs = slices.Sorted(maps.Keys(ids))
+			first.ids = newIDs(first.ClientIDs)
+		}
 		l.Hint = "add " + m.Add.Flow()
-		if slices.Equal(m.Add.Principals(), l.actors[0].rule.Principals()) {
-			l.Hint = "add to the brokerResources of " + l.actors[0].rule.Name + ": - " + m.Add.resources()[0].flow()
+		if r := l.actors[0].rule; len(l.actors) == len(r.alternatives()) && slices.Equal(m.Add.Principals(), r.Principals()) {
+			l.Hint = "add to the brokerResources of " + r.Name + ": - " + m.Add.resources()[0].flow()
 		}
 	}
+	var near, with []*Rule // of the last actor
 	for _, a := range l.actors {
-		if !l.step(a, (&Policy{Rules: a.near}).With(m).Rules) {
+		if c.ctx.Err() != nil {
+			return
+		}
+		if with == nil || !slices.Equal(near, a.near) {
+			near, with = a.near, (&Policy{Rules: a.near}).With(m).Rules
+		}
+		if !l.step(a, with) {
 			l.Hint = ""
 			return
 		}

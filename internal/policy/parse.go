@@ -115,7 +115,7 @@ func (r *reader) find(id string, line int, severity Severity, hint, message stri
 // mended adds a mend to the last finding, if the entry in place of old may match something.
 func (r *reader) mended(old, better *Entry, hint string) {
 	if f := &r.policy.Findings[len(r.policy.Findings)-1]; better.never == "" {
-		f.Mend, f.Hint = &Mend{Old: old, New: []*Entry{better}}, hint
+		f.Mend, f.Hint = old.by(better), hint
 	}
 }
 
@@ -272,10 +272,11 @@ func (r *reader) texts(n *yamltext.Node, what string) (all []string, lines []int
 }
 
 func (r *reader) text(n *yamltext.Node, what string) (s string, ok bool) {
+	_, isLiteral := yaml11(n)
 	switch {
-	case nodeKind(n) == literal || unlikeText(n):
-		r.find(idBoolean, n.Line, Error, fmt.Sprintf("write %q", n.Value), "%s: %s is not text without quotes: kubectl reads YAML 1.1, in which it is a number, a date or a boolean", what, n.Value)
-	case nodeKind(n) != text:
+	case isLiteral:
+		r.find(idBoolean, n.Line, Error, fmt.Sprintf("write %q", n.Value), "%s: %s is not text without quotes: kubectl reads YAML 1.1, in which it is a number or a boolean", what, n.Value)
+	case nodeKind(n) != text && nodeKind(n) != literal:
 		r.find(idValue, n.Line, Error, "", "%s: expected text, found %s", what, found(n))
 		return "", false
 	case n.Value == "":
@@ -330,8 +331,8 @@ func (r *reader) attributes(rule *Rule, n *yamltext.Node) {
 	}
 	set := make(map[string]string)
 	for key, value := range yamltext.Members(n) {
-		if nodeKind(key) == literal || unlikeText(key) {
-			r.find(idBoolean, key.Line, Error, fmt.Sprintf("write %q", key.Value), "the name of the attribute %s is not text without quotes: kubectl reads YAML 1.1, in which it is a number or a boolean", key.Value)
+		if other, _ := yaml11(key); other != key.Value {
+			r.find(idBoolean, key.Line, Error, fmt.Sprintf("write %q", key.Value), "the name of the attribute %s is not text without quotes: kubectl reads YAML 1.1, in which it is %s", key.Value, other)
 		}
 		if s, ok := r.text(value, "attribute "+key.Value); ok {
 			set[key.Value] = s
@@ -347,6 +348,9 @@ func (r *reader) attributes(rule *Rule, n *yamltext.Node) {
 func (r *Rule) at(a alternative, line int) {
 	if r.lines == nil {
 		r.lines = make(map[string]int)
+	}
+	if a.set == nil || len(a.set) > 0 {
+		r.listed = append(r.listed, a)
 	}
 	if key := a.key(); r.lines[key] == 0 {
 		r.lines[key] = line
@@ -386,7 +390,7 @@ func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	for i, id := range ids {
 		if parts, why := parseParts(id); why != "" {
 			r.find(idNever, idLines[i], Error, "", "client id %q: %s", id, why)
-			if fixed := fixTokens(id); newIDs([]string{fixed}) != nil {
+			if fixed := fixTokens(id); len(newIDs([]string{fixed}).all) > 0 {
 				r.policy.Findings[len(r.policy.Findings)-1].Hint = fmt.Sprintf("write %q", fixed)
 			}
 		} else if !parses(parts) {
@@ -418,7 +422,7 @@ func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 			if e.setTopic(); e.never != "" && topic != "" {
 				r.find(idNever, e.Line, Error, "", "topic %q matches nothing: %s", topic, e.never)
 				better := e.changed(fixTopic(topic))
-				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, listed(rule.Principals())))
+				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, rule.someone()))
 			}
 		}
 	}
@@ -456,13 +460,13 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 		case e.never != "" && key != "":
 			r.find(idNever, e.Line, Error, keyHint(e), "%s key %q matches nothing: %s", keyType, key, e.never)
 			if better := e.changed(fixTokens(key)); better.Text != key {
-				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, listed(rule.Principals())))
+				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, rule.someone()))
 			}
 		case keyType == Binary && plain(key) && !utf8.ValidString(e.exact):
 			r.find(idBinary, e.Line, Warning, "", "Binary key %q is the base64 of other bytes, which are no text", key)
 			named := *e
 			named.Type = String
-			r.mended(e, (&named).changed(key), "keyType: String, for "+listed(rule.Principals()))
+			r.mended(e, (&named).changed(key), "keyType: String, for "+rule.someone())
 		case keyType == Binary && digits(e.exact):
 			r.find(idBinary, e.Line, Warning, "encode the key's own bytes: printf %s KEY | base64", "Binary key %q is the text %q, which looks like the codes of a key's bytes", key, e.exact)
 		}

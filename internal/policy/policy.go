@@ -16,6 +16,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -122,6 +123,57 @@ type Rule struct {
 	Entries    []*Entry
 	everybody  bool           // never in a resource
 	lines      map[string]int // of the principals, by the keys of alternatives
+	listed     []alternative  // the principals, in the order of the file; nil = not from a file
+
+	// The rest is what summarize finds in Entries.
+	connects, topics []*Entry
+	tokens           []tokenUse
+	keys             Method // what the entries allow with any key
+	keyLine          int    // the line of the first of them
+}
+
+// A tokenUse is a token that depends on the principal, and the first entry that has it.
+type tokenUse struct {
+	token string
+	entry *Entry
+}
+
+// summarize finds what is often asked of the entries.
+func (r *Rule) summarize() {
+	r.connects, r.topics, r.tokens, r.keys, r.keyLine = nil, nil, nil, 0, 0
+	seen, ids := make(map[string]bool), (*idList)(nil)
+	for _, e := range r.Entries {
+		note := func(parts []part) {
+			for _, p := range parts {
+				if p.varies() && !seen[p.token] {
+					seen[p.token] = true
+					r.tokens = append(r.tokens, tokenUse{p.token, e})
+				}
+			}
+		}
+		switch {
+		case e.Methods == Connect:
+			r.connects = append(r.connects, e)
+		case e.Type == "":
+			r.topics = append(r.topics, e)
+		case e.never == "":
+			r.keys |= e.Methods
+			r.keyLine = cmp.Or(r.keyLine, e.Line)
+		}
+		if e.never != "" {
+			continue
+		}
+		for _, l := range e.levels {
+			note(l)
+		}
+		note(e.key)
+		if e.ids != ids { // the entries of a resource share them
+			ids = e.ids
+			for _, p := range ids.patterns() {
+				note(p.parts)
+			}
+		}
+	}
 }
 
 // A KeyType says how the text of an entry names keys.
@@ -149,12 +201,12 @@ type Entry struct {
 
 	allow func(Principal, Action) bool // decides instead of the fields below; only in FromFunc
 
-	levels [][]part    // of a topic
-	key    []part      // of a Pattern
-	exact  string      // of String and Binary
-	ids    []idPattern // ClientIDs, parsed
-	idAt   []int       // the lines of ClientIDs
-	shared *bound      // for every principal; nil = the entry has tokens, or never matches
+	levels [][]part // of a topic
+	key    []part   // of a Pattern
+	exact  string   // of String and Binary
+	ids    *idList  // ClientIDs, parsed; nil = none
+	idAt   []int    // the lines of ClientIDs
+	shared *bound   // for every principal; nil = the entry has tokens, or never matches
 }
 
 // A part is literal text, or a token that stands for a value of the principal.
@@ -382,26 +434,29 @@ func valuesOf(parts []part, who *Principal) (n int) {
 // compile returns the pattern for a principal, with the values of tokens taken literally, or nil if
 // the principal lacks a value, or has longer ones than maxValues.
 func compile(parts []part, who *Principal) *glob.Pattern {
-	if valuesOf(parts, who) > maxValues {
+	text, ok := replaced(parts, who)
+	if valuesOf(parts, who) > maxValues || !ok || !utf8.ValidString(text) {
 		return nil
 	}
+	p, _ := glob.Parse(text)
+	return p
+}
+
+// replaced returns a pattern with the values of tokens taken literally. ok is false if the principal lacks one.
+func replaced(parts []part, who *Principal) (pattern string, ok bool) {
 	var text strings.Builder
 	for _, p := range parts {
-		if p.token == "" {
-			text.WriteString(p.text)
-			continue
+		value, known := p.text, true
+		if p.token != "" {
+			value, known = who.value(p.token)
+			value = QuotePattern(value)
 		}
-		value, ok := who.value(p.token)
-		if !ok {
-			return nil
+		if !known {
+			return "", false
 		}
-		text.WriteString(QuotePattern(value))
+		text.WriteString(value)
 	}
-	if !utf8.ValidString(text.String()) {
-		return nil
-	}
-	p, _ := glob.Parse(text.String())
-	return p
+	return text.String(), true
 }
 
 // QuotePattern returns the pattern that matches only a text.

@@ -116,18 +116,36 @@ func TestCovers(t *testing.T) {
 // TestLongValues: a pattern whose tokens stand for more than 1024 bytes matches nothing, because a client chooses how long
 // its id is.
 func TestLongValues(t *testing.T) {
-	p := parse(t, resource("      - {principals: {usernames: [u]}, stateStoreResources: [{method: Read, keyType: Pattern, keys: [\"{principal.clientId}/*/{principal.clientId}\"]}], brokerResources: [{method: Connect, clientIds: [\"*\"]}]}\n"))
-	for _, n := range []int{512, 513, 65_535} {
+	p := parse(t, resource("      - {principals: {usernames: [u]}, stateStoreResources: [{method: Read, keyType: Pattern, keys: [\"{principal.username}/*/{principal.clientId}\"]}], "+
+		"brokerResources: [{method: Connect, clientIds: [\"*\"]}, {method: Publish, clientIds: [\"{principal.clientId}\"], topics: [id]}, {method: Publish, clientIds: [\"*{principal.clientId}\"], topics: [pattern]}]}\n"))
+	for _, n := range []int{1, 1023, 1024, 1025, 65_535} {
 		id := strings.Repeat("ä*", n/3) + strings.Repeat("i", n%3)
 		who := policy.Principal{ClientID: id, Username: "u"}
-		d := p.Decide(who, policy.Action{Method: policy.Read, On: id + "/k/" + id})
-		long := n > 512
-		if d.Allowed == long || strings.Contains(d.Lacks, "longer than 1024 bytes") != long || len(d.Assumes) > 0 {
-			t.Errorf("an id of %d bytes: %+v", len(id), d)
+		for on, length := range map[string]int{"u/k/" + id: n + 1, "id": n, "pattern": n} {
+			a := policy.Action{Method: policy.Publish, On: on}
+			if length > n {
+				a.Method = policy.Read
+			}
+			d, long := p.Decide(who, a), length > 1024
+			if d.Allowed == long || a.Method == policy.Read && (strings.Contains(d.Lacks, "longer than 1024 bytes") != long || len(d.Assumes) > 0) {
+				t.Errorf("%.10s, an id of %d bytes: %+v", on, n, d)
+			}
+			if c := p.For(who); (c.Allowed(a) == nil) != long || c.Allowed(policy.Action{Method: policy.Connect}) == nil {
+				t.Errorf("%.10s, an id of %d bytes: the client and the decision differ", on, n)
+			}
 		}
-		if c := p.For(who); (c.Allowed(policy.Action{Method: policy.Read, On: id + "/k/" + id}) == nil) != long || c.Allowed(policy.Action{Method: policy.Connect}) == nil {
-			t.Errorf("an id of %d bytes: the client and the decision differ", len(id))
-		}
+	}
+}
+
+// TestLargeFile: a policy may have 4 MiB.
+func TestLargeFile(t *testing.T) {
+	text := resource("      - {principals: {usernames: [u]}, brokerResources: [{method: Connect}]}\n#")
+	text += strings.Repeat("x", 4<<20-len(text))
+	if p, err := policy.Parse("f", []byte(text)); err != nil || len(p.Rules) != 1 {
+		t.Errorf("4 MiB: %v", err)
+	}
+	if _, err := policy.Parse("f", []byte(text+"x")); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {
+		t.Errorf("4 MiB and a byte: %v", err)
 	}
 }
 
@@ -384,7 +402,7 @@ func FuzzDecide(f *testing.F) {
 			who, a := w.principal(), w.action()
 			want := judge(rules, who, a)
 			d := p.Decide(who, a)
-			if d.Allowed != want || (p.For(who).Allowed(a) != nil) != want || (d.Lacks == "") != want || want && d.Entry == nil {
+			if d.Allowed != want || (p.For(who).Allowed(a) != nil) != want || (p.Lookup(who).Allowed(a) != nil) != want || (d.Lacks == "") != want || want && d.Entry == nil {
 				t.Fatalf("%+v %s %q: %+v, the judge says %t\n%s", who, a.Method, a.On, d, want, text)
 			}
 		}

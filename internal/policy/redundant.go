@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -12,7 +11,7 @@ func (c *checker) identities() {
 	for _, a := range c.actors {
 		stranger := a.full.who
 		stranger.ClientID = "victim" + c.unused
-		if anyID == nil && a.id == "" && c.ask(stranger).connect != nil {
+		if anyID == nil && a.id == "" && c.policy.connect(stranger) != nil {
 			anyID = a
 		}
 	}
@@ -30,7 +29,7 @@ func (c *checker) ask(who Principal) *Client { return c.policy.bindAll(who, fals
 func (c *checker) claimed(r *Rule, anyID *actor) {
 	for _, id := range r.ClientIDs {
 		who := ""
-		if c.ask(Principal{ClientID: id}).connect != nil {
+		if c.policy.connect(Principal{ClientID: id}) != nil {
 			who = "this port"
 		} else if anyID != nil {
 			who = anyID.key()
@@ -43,7 +42,7 @@ func (c *checker) claimed(r *Rule, anyID *actor) {
 		}
 		if who != "" {
 			c.find(idClaimed, r.lineOf(alternative{id: id}), Warning, nil, "usernames or attributes in principals: a client id proves nothing",
-				"%s is for the client id %s, which any client of %s can take", r.Name, listed(r.ClientIDs), who)
+				"%s is for the client id %s, which any client of %s can take", r.Name, listed(r.ClientIDs, len(r.ClientIDs)), who)
 			return
 		}
 	}
@@ -67,20 +66,20 @@ func (c *checker) shared(r *Rule) {
 		}
 		who := a.full.who
 		who.ClientID = "victim" + c.unused
-		from := c.ask(who).connect
+		from := c.policy.connect(who)
 		whose := "any other client"
 		if from == nil {
 			for _, client := range a.full.clients {
 				others := c.claims[client.ClientID]
 				at := slices.IndexFunc(others, func(o *actor) bool { return o != a && o.id == "" })
-				if now := c.ask(client.Principal).connect; now != nil && at >= 0 && !proven(now) {
+				if now := c.policy.connect(client.Principal); now != nil && at >= 0 && !proven(now) {
 					who, from, whose = client.Principal, now, others[at].key()
 					break
 				}
 			}
 			if a.set != nil {
 				for _, client := range a.full.clients {
-					if now := c.ask(client.Principal).connect; now != nil && !proven(now) && strings.ContainsAny(strings.Join(now.ClientIDs, ""), "*?[") {
+					if now := c.policy.connect(client.Principal); now != nil && !proven(now) && strings.ContainsAny(strings.Join(now.ClientIDs, ""), "*?[") {
 						who, from, whose = client.Principal, now, "another client with "+a.key()
 						break
 					}
@@ -93,9 +92,9 @@ func (c *checker) shared(r *Rule) {
 		if _, ok := entry.bind(&who); !ok {
 			continue
 		}
-		mend := &Mend{Old: from, New: []*Entry{from.connecting("{principal.username}")}}
+		mend := from.by(from.connecting("{principal.username}"))
 		hint := "Connect with clientIds: [\"{principal.username}\"], and no other Connect for them"
-		if next := (&Policy{Rules: a.near}).With(mend).Rules; bindRules(who, next, false).connect != nil {
+		if next := (&Policy{Rules: a.near}).With(mend).Rules; connect(&who, next) != nil {
 			mend, hint = nil, "Connect only with client ids that contain a name that the login proves, in each rule"
 		}
 		c.find(idShared, entry.Line, Warning, mend, hint, "{principal.clientId}: any client of %s can take the id of %s, such as %s, and with it what %s allows", a.key(), whose, who.ClientID, r.Name)
@@ -111,42 +110,62 @@ func proven(e *Entry) bool {
 	})
 }
 
+// maxCovered is the number of rights that are compared to find rules that add nothing.
+const maxCovered = 1 << 20
+
 // redundant reports rules of which every entry is allowed by other rules to all its principals.
 func (c *checker) redundant() {
-	idle := make(map[*Rule]bool) // rules that add nothing
-	exact := make(map[string]*Rule)
-	wild := make(map[string][]*Entry)
-	const most = 32 // wildcards that are compared with an entry
+	type right struct {
+		actor  *actor
+		method Method
+		entry  string // entryKey; "" = any
+	}
+	const most = 32                                             // wildcards that are compared with an entry
+	named, last := make(map[*actor]int), make(map[*actor]*Rule) // by how many rules, and by which
 	for _, r := range c.policy.Rules {
-		for _, a := range r.alternatives() {
-			for _, e := range r.Entries {
-				if c.work--; e.never != "" || c.work < -maxWork {
+		for _, a := range c.first[r] {
+			if last[a] != r {
+				last[a] = r
+				named[a]++
+			}
+		}
+	}
+	idle := make(map[*Rule]bool) // rules that add nothing
+	exact := make(map[right]*Rule)
+	wild := make(map[right][]*Entry)
+	work := 0
+	for _, r := range c.policy.Rules {
+		for _, e := range r.Entries {
+			key := entryKey(e)
+			wildcards := e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*")
+			for _, a := range c.first[r] {
+				if named[a] < 2 || e.never != "" || work > maxCovered {
 					continue
 				}
+				work++
 				for _, m := range e.Methods.Each() {
-					at := a.key() + "\x00" + m.String()
-					if id := at + "\x00" + entryKey(e, m); exact[id] == nil {
-						exact[id] = r
+					at := right{a, m, key}
+					if exact[at] == nil {
+						exact[at] = r
 					}
-					if wildcards := e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*"); wildcards && len(wild[at]) < most {
+					if at.entry = ""; wildcards && len(wild[at]) < most {
 						wild[at] = append(wild[at], e)
 					}
 				}
 			}
 		}
 	}
-	// covered returns another rule that allows what an entry allows to an alternative, or nil. A rule that adds
-	// nothing itself does not count, so that all that do may be removed.
-	covered := func(r *Rule, e *Entry, m Method, a alternative) *Rule {
-		at := a.key() + "\x00" + m.String()
+	// covered returns another rule that allows what an entry allows to an actor, or nil. A rule that adds nothing itself does
+	// not count, so that all that do may be removed.
+	covered := func(r *Rule, e *Entry, m Method, a *actor) *Rule {
 		free := *e
-		free.ClientIDs = nil
+		free.ids = nil
 		for _, same := range []*Entry{e, &free} {
-			if first := exact[at+"\x00"+entryKey(same, m)]; first != nil && first != r && !idle[first] {
+			if first := exact[right{a, m, entryKey(same)}]; first != nil && first != r && !idle[first] {
 				return first
 			}
 		}
-		for _, other := range wild[at] {
+		for _, other := range wild[right{a, m, ""}] {
 			if other.Rule != r && !idle[other.Rule] && other.includes(e) {
 				return other.Rule
 			}
@@ -154,7 +173,11 @@ func (c *checker) redundant() {
 		return nil
 	}
 	for _, r := range c.policy.Rules {
-		if others := r.coveredBy(covered); len(others) > 0 {
+		alone := func(a *actor) bool { return named[a] < 2 }
+		if slices.ContainsFunc(c.first[r], alone) {
+			continue
+		}
+		if others := r.coveredBy(c.first[r], covered); len(others) > 0 {
 			idle[r] = true
 			c.find(idRedundant, r.Line, Warning, &Mend{Remove: r}, "remove it", "%s adds nothing to %s", r.Name, strings.Join(others, ", "))
 		}
@@ -162,8 +185,7 @@ func (c *checker) redundant() {
 }
 
 // coveredBy returns the names of the rules that allow all that a rule allows, or nil.
-func (r *Rule) coveredBy(covered func(*Rule, *Entry, Method, alternative) *Rule) (others []string) {
-	all := r.alternatives()
+func (r *Rule) coveredBy(all []*actor, covered func(*Rule, *Entry, Method, *actor) *Rule) (others []string) {
 	for _, e := range r.Entries {
 		for _, m := range e.Methods.Each() {
 			for _, a := range all {
@@ -183,8 +205,13 @@ func (r *Rule) coveredBy(covered func(*Rule, *Entry, Method, alternative) *Rule)
 	return others
 }
 
-func entryKey(e *Entry, m Method) string {
-	return fmt.Sprintf("%s %s %s %q", m, e.Type, e.Text, e.ClientIDs)
+// entryKey identifies what an entry is for.
+func entryKey(e *Entry) string {
+	ids := ""
+	if e.ids != nil {
+		ids = e.ids.text
+	}
+	return string(e.Type) + " " + ids + " " + e.Text
 }
 
 // includes reports whether an entry allows everything that another one of the same method allows. It may

@@ -78,8 +78,11 @@ func subjectOf(parts []string) string {
 // likeSubject reports whether a text begins as a subject does, with a type.
 func likeSubject(text string) bool {
 	name, _, found := strings.Cut(text, "=")
+	if !found {
+		return false
+	}
 	_, known := typeOf(strings.Trim(name, "/ "))
-	return found && known
+	return known
 }
 
 // parseSubject returns the text that [Subject] returns for a subject written as RFC 4514 says or as openssl prints it,

@@ -62,7 +62,9 @@ func keyEntries(r *Rule, keys map[string]Method, wild map[string]bool) (entries 
 // Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
 // id may do what it did. Exceptions: a filter includes the narrower filters, and users of the same
 // client id share what it may do. An error says what no rule can express.
-func Suggest(deeds []Deed) ([]*Rule, error) {
+//
+// Once ctx is done, its cause is returned.
+func Suggest(ctx context.Context, deeds []Deed) ([]*Rule, error) {
 	type seen struct {
 		who   alternative
 		ids   map[string]bool // of a user's Connect
@@ -72,6 +74,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 	}
 	all := make(map[string]*seen)
 	for _, d := range deeds {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		who := d.alternative()
 		if who.user == "" && who.id == "" && len(who.set) == 0 {
 			return nil, fmt.Errorf("%s %q: no rule can name this client, which has no user name, client id or attributes", d.Method, d.On)
@@ -247,14 +252,14 @@ func (s resource) list() string {
 
 // ResourceOf returns rules for what was seen as the YAML of a BrokerAuthorization. Comments silence the findings of
 // [Policy.Check] that are about how clients were seen to write names, or which they had.
-func ResourceOf(name string, rules []*Rule) string {
+func ResourceOf(ctx context.Context, name string, rules []*Rule) string {
 	text := resourceOf(name, rules)
-	p, err := Parse("", []byte(text))
+	p, err := ParseUntil(ctx, "", []byte(text))
 	if err != nil {
 		return text
 	}
 	lines := strings.Split(text, "\n")
-	for _, f := range p.Check(context.Background(), Warning) {
+	for _, f := range p.Check(ctx, Warning) {
 		why := map[string]string{
 			idDialect: "its name is so", idBlank: "its name is so", idWatch: "it was not seen to watch", idLock: "it was not seen to read",
 			idClaimed: "the client had no login, and a client id proves nothing",
@@ -317,7 +322,9 @@ func resourceOf(name string, rules []*Rule) string {
 // Generalise replaces what only fits the clients that were seen: three or more keys, topics or client ids
 // that have the same beginning up to a separator become a pattern, and the client's own id in a
 // topic becomes {principal.clientId}, if all clients that used the topic have this id. notes says what became wider.
-func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
+//
+// Once ctx is done, some are missing.
+func Generalise(ctx context.Context, deeds []Deed, rules []*Rule) (notes []string) {
 	type use struct {
 		who    string // the key of an alternative
 		method Method
@@ -329,20 +336,34 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 		ids[u] = append(ids[u], d.ClientID)
 	}
 	for _, r := range rules {
-		// own reports whether a level is the id of each client that used the topic of an entry.
-		own := func(e *Entry, level string) bool {
-			var users []string
+		// owner returns the id of each client that used the topic of an entry, or "" if they have several.
+		owner := func(e *Entry) (owner string) {
 			for _, a := range r.alternatives() {
-				users = append(users, ids[use{a.key(), e.Methods, e.Text}]...)
+				for _, id := range ids[use{a.key(), e.Methods, e.Text}] {
+					if owner != "" && id != owner || id == "" {
+						return ""
+					}
+					owner = id
+				}
 			}
-			return len(users) > 0 && !slices.ContainsFunc(users, func(id string) bool { return id != level })
+			return owner
+		}
+		who := r.someone()
+		like := make(map[Method][]string) // by method, the keys of String entries as patterns, sorted
+		for _, e := range r.Entries {
+			if e.Type == String {
+				like[e.Methods] = append(like[e.Methods], QuotePattern(e.Text))
+			}
+		}
+		for _, keys := range like {
+			slices.Sort(keys)
 		}
 		var entries []*Entry
 		done := make(map[string]bool)
 		add := func(e *Entry, from string) {
-			key := entryKey(e, e.Methods)
+			key := e.Methods.String() + entryKey(e)
 			if from != e.Text {
-				notes = append(notes, fmt.Sprintf("%s: %s %s → %s", strings.Join(r.Principals(), ", "), e.Methods, from, e.Text))
+				notes = append(notes, fmt.Sprintf("%s: %s %s → %s", who, e.Methods, from, e.Text))
 			}
 			if !done[key] {
 				done[key] = true
@@ -350,19 +371,20 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 			}
 		}
 		for i, e := range r.Entries {
+			if ctx.Err() != nil {
+				return notes
+			}
 			switch {
 			case e.Methods == Connect:
 				e.ClientIDs = group3(e.ClientIDs)
 				if wide := slices.ContainsFunc(e.ClientIDs, func(id string) bool { return strings.HasSuffix(id, "*") }); wide {
-					notes = append(notes, fmt.Sprintf("%s: Connect with %s", strings.Join(r.Principals(), ", "), strings.Join(e.ClientIDs, ", ")))
+					notes = append(notes, fmt.Sprintf("%s: Connect with %s", who, strings.Join(e.ClientIDs, ", ")))
 				}
 				add(e, e.Text)
 			case e.Type == "":
-				levels := strings.Split(e.Text, "/")
+				levels, id := strings.Split(e.Text, "/"), owner(e)
 				for j, l := range levels {
-					switch {
-					case l == "" || l == wildOne || l == wildAll:
-					case own(e, l):
+					if l != "" && l != wildOne && l != wildAll && l == id {
 						levels[j] = tokenStart + tokenClient + "}"
 					}
 				}
@@ -370,13 +392,7 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 				e.Text = strings.Join(levels, "/")
 				add(e, from)
 			case e.Type == String:
-				var like []string
-				for _, other := range r.Entries {
-					if other.Type == String && other.Methods == e.Methods {
-						like = append(like, QuotePattern(other.Text))
-					}
-				}
-				wide := prefixOf(QuotePattern(e.Text), like)
+				wide := prefixOf(QuotePattern(e.Text), like[e.Methods])
 				if wide == "" || strings.ContainsAny(wide, "{}") {
 					add(e, e.Text)
 					continue
@@ -407,11 +423,14 @@ func unhex(level string) string {
 
 // group3 replaces three or more texts with the same beginning by a pattern.
 func group3(texts []string) (all []string) {
+	sorted := slices.Sorted(slices.Values(texts))
+	done := make(map[string]bool)
 	for _, t := range texts {
-		if wide := prefixOf(t, texts); wide != "" {
+		if wide := prefixOf(t, sorted); wide != "" {
 			t = wide
 		}
-		if !slices.Contains(all, t) {
+		if !done[t] {
+			done[t] = true
 			all = append(all, t)
 		}
 	}
@@ -419,20 +438,12 @@ func group3(texts []string) (all []string) {
 }
 
 // prefixOf returns the pattern for the texts that begin as text does, up to its last separator, or "" if
-// there are fewer than three.
+// there are fewer than three. The texts are sorted.
 func prefixOf(text string, texts []string) string {
-	end := strings.LastIndexAny(text, "/:.-_")
-	if end < 0 {
+	end := strings.LastIndexAny(text, "/:.-_") + 1
+	first, _ := slices.BinarySearch(texts, text[:end])
+	if end == 0 || first+2 >= len(texts) || !strings.HasPrefix(texts[first+2], text[:end]) {
 		return ""
 	}
-	n := 0
-	for _, t := range texts {
-		if strings.HasPrefix(t, text[:end+1]) {
-			n++
-		}
-	}
-	if n < 3 {
-		return ""
-	}
-	return text[:end+1] + "*"
+	return text[:end] + "*"
 }

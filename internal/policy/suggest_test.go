@@ -33,14 +33,14 @@ func FuzzSuggest(f *testing.F) {
 			}
 		}
 		suggest := func(log []policy.Deed) *policy.Policy {
-			rules, err := policy.Suggest(log)
+			rules, err := policy.Suggest(t.Context(), log)
 			if err != nil {
 				t.Skip()
 			}
-			p := parse(t, policy.ResourceOf("a", rules))
+			p := parse(t, policy.ResourceOf(t.Context(), "a", rules))
 			for _, finding := range p.Findings {
 				if len(log) > 0 && finding.Severity == policy.Error {
-					t.Fatalf("%+v\n%s", finding, policy.ResourceOf("a", rules))
+					t.Fatalf("%+v\n%s", finding, policy.ResourceOf(t.Context(), "a", rules))
 				}
 			}
 			return p
@@ -60,7 +60,7 @@ func FuzzSuggest(f *testing.F) {
 				t.Fatalf("%d: %+v is allowed by %v", i, out, e)
 			}
 			if d := less.Decide(out.Principal, out.Action); !d.Allowed { // with the suggested rule, the action is allowed
-				rules, err := policy.Suggest([]policy.Deed{out})
+				rules, err := policy.Suggest(t.Context(), []policy.Deed{out})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,15 +94,15 @@ func FuzzGeneralise(f *testing.F) {
 				log = append(log, d)
 			}
 		}
-		rules, err := policy.Suggest(log)
+		rules, err := policy.Suggest(t.Context(), log)
 		if err != nil {
 			t.Skip()
 		}
-		policy.Generalise(log, rules)
-		p := parse(t, policy.ResourceOf("a", rules))
+		policy.Generalise(t.Context(), log, rules)
+		p := parse(t, policy.ResourceOf(t.Context(), "a", rules))
 		for _, d := range log {
 			if got := p.Decide(d.Principal, d.Action); !got.Allowed {
-				t.Fatalf("%+v is denied: %+v\n%s", d, got, policy.ResourceOf("a", rules))
+				t.Fatalf("%+v is denied: %+v\n%s", d, got, policy.ResourceOf(t.Context(), "a", rules))
 			}
 		}
 	})
@@ -125,11 +125,11 @@ func TestGeneralise(t *testing.T) {
 		{[]policy.Deed{deed("ann", "a-1", "d/612D31/x")}, "d/612D31/x"},
 		{[]policy.Deed{deed("bob", "b-1", "d/612D31/x"), deed("ann", "a-1", "y")}, "d/612D31/x y"},
 	} {
-		rules, err := policy.Suggest(c.deeds)
+		rules, err := policy.Suggest(t.Context(), c.deeds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		policy.Generalise(c.deeds, rules)
+		policy.Generalise(t.Context(), c.deeds, rules)
 		got := make(map[string]bool)
 		for _, r := range rules {
 			for _, e := range r.Entries {
@@ -149,12 +149,12 @@ func TestSuggestRefuses(t *testing.T) {
 		{Principal: policy.Principal{Username: "ann", ClientID: "c"}, Action: policy.Action{Method: policy.Publish, On: "a/{principal.clientId}"}},
 		{Action: policy.Action{Method: policy.Read, On: "k"}},
 	} {
-		if rules, err := policy.Suggest([]policy.Deed{d}); err == nil {
+		if rules, err := policy.Suggest(t.Context(), []policy.Deed{d}); err == nil {
 			t.Errorf("%+v: %s", d, rules[0].Flow())
 		}
 	}
 	braces := policy.Deed{Principal: policy.Principal{ClientID: "a{b}"}, Action: policy.Action{Method: policy.Connect}}
-	rules, err := policy.Suggest([]policy.Deed{braces})
+	rules, err := policy.Suggest(t.Context(), []policy.Deed{braces})
 	if err != nil || !parse(t, rules[0].Flow()).Decide(braces.Principal, braces.Action).Allowed {
 		t.Errorf("the client id as a principal: %v, %v", rules, err)
 	}
@@ -186,14 +186,14 @@ func TestSuggestPassesCheck(t *testing.T) {
 			}
 		}
 		for _, general := range []bool{false, true} {
-			rules, err := policy.Suggest(log)
+			rules, err := policy.Suggest(t.Context(), log)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if general {
-				policy.Generalise(log, rules)
+				policy.Generalise(t.Context(), log, rules)
 			}
-			text := policy.ResourceOf("a", rules)
+			text := policy.ResourceOf(t.Context(), "a", rules)
 			p := parse(t, text)
 			for _, f := range p.Check(t.Context(), policy.Warning) {
 				t.Errorf("%d, generalised %t: %s %s; %s\n%s", seed, general, f.ID, f.Message, f.Hint, strings.Split(text, "\n")[f.Line-1])

@@ -20,25 +20,50 @@ type Holder struct {
 // done, some are missing.
 func (p *Policy) Who(ctx context.Context, a Action) (all []Holder) {
 	unused := suffix(p.Rules)
+	connects := make(map[string]bool) // by the name of the example
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
 			if ctx.Err() != nil {
 				return all
 			}
-			if e.Methods&a.Method == 0 || e.never != "" {
+			if e.Methods&a.Method == 0 || e.never != "" || !e.mayAllow(a) {
 				continue
 			}
 			for _, alt := range r.alternatives() {
+				if ctx.Err() != nil {
+					return all
+				}
 				who, condition, ok := e.fitting(alt, alt.example(unused, r), a)
-				if !ok || p.For(who).Allowed(a) == nil {
+				if !ok || alt.user == "" && alt.id == "" && len(alt.set) == 0 {
 					continue
 				}
-				connects := alt.walk(who, p.rulesFor(&who)).may[stepConnect]
-				all = append(all, Holder{alt.key(), condition, a, e, who, connects})
+				name := who.name()
+				if _, known := connects[name]; !known {
+					_, connects[name] = alt.client(who, p.rulesFor(&who))
+				}
+				all = append(all, Holder{alt.key(), condition, a, e, who, connects[name]})
 			}
 		}
 	}
 	return all
+}
+
+// mayAllow reports whether an entry allows an action to some client.
+func (e *Entry) mayAllow(a Action) bool {
+	free := *e
+	free.levels, free.key = slices.Clone(e.levels), slices.Clone(e.key)
+	for i, l := range e.levels {
+		if l[0].varies() {
+			free.levels[i] = []part{{wildOne, tokenWild}}
+		}
+	}
+	for i, p := range e.key {
+		if p.varies() {
+			free.key[i] = part{text: "*"}
+		}
+	}
+	b, ok := free.replace(&Principal{})
+	return !ok || strings.HasPrefix(a.topic(), "$") || b.matches(&Principal{}, a)
 }
 
 // fitting returns a client like who, which fits an alternative, to which the entry allows an action, and what it must be.
@@ -89,29 +114,30 @@ func (e *Entry) fitting(alt alternative, who Principal, a Action) (fits Principa
 	return fits, strings.Join(slices.Compact(conditions), " and "), true
 }
 
-// Unused returns the entries that allowed none of some deeds.
-func (p *Policy) Unused(deeds []Deed) (all []*Entry) {
+// Unused returns the entries that allowed none of some deeds, or some of them once ctx is done.
+func (p *Policy) Unused(ctx context.Context, deeds []Deed) (all []*Entry) {
 	used := make(map[*Entry]bool)
-	clients := make(map[string]*Client)
+	clients := make(map[string]*Lookup)
 	for _, d := range deeds {
-		id := d.name()
-		c := clients[id]
-		if c == nil {
-			c = p.For(d.Principal)
-			clients[id] = c
+		if ctx.Err() != nil {
+			return nil
 		}
-		if d.Method == Connect && c.connect != nil {
+		id := d.name()
+		if clients[id] == nil {
+			clients[id] = p.Lookup(d.Principal)
+		}
+		if d.Method == Connect {
 			for _, r := range p.rulesFor(&d.Principal) {
-				for _, e := range r.Entries {
-					used[e] = used[e] || e.Methods == Connect && e.fits(&d.Principal)
+				for _, e := range r.connects {
+					used[e] = used[e] || e.fits(&d.Principal)
 				}
 			}
+			continue
 		}
-		for _, b := range slices.Concat(c.topics, c.keys) {
-			if b.entry.Methods&d.Method != 0 && !used[b.entry] && (b.entry.Type != "") == (d.Method >= Read) && b.matches(&c.who, d.Action) {
-				used[b.entry] = true
-			}
-		}
+		clients[id].find(d.Action, func(b *bound) bool {
+			used[b.entry] = true
+			return false
+		})
 	}
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
@@ -123,18 +149,20 @@ func (p *Policy) Unused(deeds []Deed) (all []*Entry) {
 	return all
 }
 
-// Examples returns a client for each principal that the rules name, with made-up values of what else they ask for.
-func (p *Policy) Examples() (all []Principal) {
+// Examples returns a client for each principal that the rules name, with made-up values of what else they ask for. Once ctx is
+// done, some are missing.
+func (p *Policy) Examples(ctx context.Context) (all []Principal) {
 	seen, unused := make(map[string]bool), suffix(p.Rules)
 	for _, r := range p.Rules {
 		for _, a := range r.alternatives() {
-			if seen[a.key()] {
+			if seen[a.key()] || ctx.Err() != nil {
 				continue
 			}
 			seen[a.key()] = true
 			who := a.example(unused)
 			near := p.rulesFor(&who)
-			all = append(all, a.walk(a.example(unused, near...), near).clients[0].Principal)
+			client, _ := a.client(a.example(unused, near...), near)
+			all = append(all, client)
 		}
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/sscli/sscli/internal/yamltext"
@@ -64,13 +64,37 @@ func looksLikeJSON(source []byte) bool {
 	return !json.Valid(source) && len(text) > 0 && (text[0] == '"' || text[0] == '}')
 }
 
-// unlikeText matches a scalar that kubectl, which reads YAML 1.1, does not take for text.
-func unlikeText(n *yamltext.Node) bool {
-	return yamltext.IsPlain(n) && len(n.Value) > 0 && strings.IndexByte("yYnNtTfFoO+-.0123456789", n.Value[0]) >= 0 && yaml11().MatchString(n.Value)
-}
-
-func yaml11() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[yY]|[nN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0b[01_]+|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
+// yaml11 returns the text of a scalar as kubectl reads it, which knows YAML 1.1, and whether it is a number or a boolean. A
+// date is text.
+func yaml11(n *yamltext.Node) (text string, other bool) {
+	text = n.Value
+	if !yamltext.IsPlain(n) || text == "" {
+		return text, false
+	}
+	switch text {
+	case "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
+		return "true", true
+	case "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
+		return "false", true
+	case ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF":
+		return strings.ToLower(strings.TrimPrefix(text, "+")), true
+	}
+	digits := text
+	switch {
+	case strings.IndexByte("+-.0123456789", text[0]) < 0:
+		return text, false
+	case text[0] != '.':
+		digits = strings.ReplaceAll(text, "_", "")
+	}
+	if number, err := strconv.ParseInt(digits, 0, 64); err == nil {
+		return strconv.FormatInt(number, 10), true
+	} else if errors.Is(err, strconv.ErrRange) {
+		return digits, true
+	}
+	if number, err := strconv.ParseFloat(digits, 64); err == nil && strings.Trim(digits, "+-.eE0123456789") == "" {
+		return strconv.FormatFloat(number, 'g', -1, 32), true
+	}
+	return text, false
 }
 
 // nodeKind returns the kind of n, which may be nil.

@@ -430,13 +430,14 @@ func visit(n *Node, f func(key, value *Node) bool) bool {
 }
 
 // Member returns the value of a key of a mapping, or nil if there is none.
-func Member(n *Node, name string) *Node {
-	for key, value := range Members(n) {
+func Member(n *Node, name string) (member *Node) {
+	visit(n, func(key, value *Node) bool {
 		if key.Value == name {
-			return value
+			member = value
 		}
-	}
-	return nil
+		return member == nil
+	})
+	return member
 }
 
 // Items returns the elements of a sequence. ok is false for another node.

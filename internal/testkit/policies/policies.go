@@ -127,7 +127,7 @@ func Planted() []Mistake {
 		{"an attribute's value with a slip", site("role: reader", strings.Replace(Store, "{principal.username}", "{principal.attributes.role}-*", 1), "") + Line("attributes: [{role: raeder}]", "", keys), "SS020", 9, ""},
 		{"two Connects, one of them free", ann(Store+", {method: Connect}", keys), "SS022", 8, "{principal.username}"},
 		{"a number", bob() + Line("usernames: [0x1F]", Store, keys), "SS005", 8, ""},
-		{"a date", bob() + Line("attributes: [{since: 2024-01-01}]", "{method: Connect}", ""), "SS005", 8, ""},
+		{"a fraction", bob() + Line("attributes: [{share: .5}]", "{method: Connect}", ""), "SS005", 8, ""},
 		{"an octal number", bob() + Line("attributes: [{line: 010}]", "{method: Connect}", ""), "SS005", 8, ""},
 		{"a switch", key("{method: Read, keys: [on]}"), "SS005", 8, ""},
 		{"null", bob() + Line("usernames: [~]", Store, keys), "SS004", 8, ""},
@@ -181,6 +181,6 @@ func Right() map[string]string {
 		"layers of three":                  Line("attributes: [{group: store}]", Request+", "+Own, "") + Line("attributes: [{staff: \"yes\"}]", Connect, "") + Line("usernames: [ann]", "", keys),
 		"several users, several buildings": Line(`attributes: [{building: b1, role: reader}, {building: b2, role: reader}]`, strings.Replace(Store, "{principal.username}", "{principal.attributes.building}-{principal.username}", 1), `{method: Read, keys: ["{principal.attributes.building}/*"]}`),
 		"quoted":                           Line(`usernames: ["on", "1.0", "2024-01-01", "~"]`, Store, keys),
-		"names that begin like numbers":    Line(`usernames: [1a, 0x, v1.0, e5, no-1, yesterday, 1.2.3, -a]`, Store, keys),
+		"names that begin like numbers":    Line(`usernames: [2024-01-01, 2024-01-01T10:00:00Z, 0x1p2, 1:30, .nan.x, 1a, 0x, v1.0, e5, no-1, yesterday, 1.2.3, -a]`, Store, keys),
 	}
 }

@@ -50,7 +50,7 @@ func (a *App) ruleToAskFor(kind string, err error) string {
 	if deed.On == "" && deed.Method != policy.Connect {
 		return ""
 	}
-	rules, err := policy.Suggest([]policy.Deed{deed})
+	rules, err := policy.Suggest(context.Background(), []policy.Deed{deed})
 	if err != nil || len(rules) != 1 {
 		return ""
 	}

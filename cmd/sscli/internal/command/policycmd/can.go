@@ -292,15 +292,18 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 			if len(seen.deeds) == 0 {
 				return fault.Usagef("nothing was seen: expected a trace, a log, or actions such as --read KEY")
 			}
-			rules, err := policy.Suggest(seen.deeds)
-			if err != nil {
+			rules, err := policy.Suggest(cmd.Context(), seen.deeds)
+			if err != nil && cmd.Context().Err() == nil {
 				return &fault.UsageError{Err: err}
 			}
 			result := format.PolicyText{}
 			if general {
-				result.Notes = policy.Generalise(seen.deeds, rules)
+				result.Notes = policy.Generalise(cmd.Context(), seen.deeds, rules)
 			}
-			result.Text = policy.ResourceOf(name, rules)
+			result.Text = policy.ResourceOf(cmd.Context(), name, rules)
+			if cmd.Context().Err() != nil {
+				return context.Cause(cmd.Context())
+			}
 			for _, note := range append(seen.notes, result.Notes...) {
 				a.Inform(strings.TrimSpace(note))
 			}
@@ -336,7 +339,10 @@ func showUnused(ctx context.Context, a *app.App, names, traces []string, q quest
 	if err != nil {
 		return err
 	}
-	unused := p.Unused(seen.deeds)
+	unused := p.Unused(ctx, seen.deeds)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	for _, e := range unused {
 		row := format.PolicyEntry{Who: strings.Join(e.Rule.Principals(), ", "), Method: e.Methods.String(), On: e.Text, Type: string(e.Type), Where: p.Where(e), Never: e.Never()}
 		if err := a.Queue(row); err != nil {

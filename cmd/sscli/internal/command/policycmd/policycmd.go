@@ -166,17 +166,21 @@ func newTable(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return table(a, p, markdown, len(args) == 1)
+			return table(cmd.Context(), a, p, markdown, len(args) == 1)
 		},
 	}
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "print a table in Markdown")
 	return cmd
 }
 
-func table(a *app.App, p *policy.Policy, markdown, one bool) error {
-	var rows []format.Row
+func table(ctx context.Context, a *app.App, p *policy.Policy, markdown, one bool) error {
+	byWho := make(map[string][]format.Row)
 	for _, r := range p.Rules {
+		principals := r.Principals()
 		for _, e := range r.Entries {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			where := strings.TrimSuffix(p.Where(e), "."+e.Path)
 			if one {
 				where = "line " + strings.TrimPrefix(where, p.Resources[r.Resource].File+":")
@@ -185,17 +189,22 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 			if len(e.ClientIDs) > 0 {
 				on = strings.TrimSpace(on + " as " + strings.Join(e.ClientIDs, ", "))
 			}
-			for _, who := range r.Principals() {
-				rows = append(rows, format.PolicyEntry{Who: who, Method: e.Methods.String(), On: on, Type: string(e.Type), Where: where, Never: e.Never()})
+			for _, who := range principals {
+				byWho[who] = append(byWho[who], format.PolicyEntry{Who: who, Method: e.Methods.String(), On: on, Type: string(e.Type), Where: where, Never: e.Never()})
 			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b format.Row) int {
-		return strings.Compare(a.(format.PolicyEntry).Who, b.(format.PolicyEntry).Who)
-	})
+	var rows []format.Row
+	for _, who := range slices.Sorted(maps.Keys(byWho)) {
+		rows = append(rows, byWho[who]...)
+	}
 	if markdown {
-		lines := "| who | may | on | rule |\n| --- | --- | --- | --- |\n"
+		var lines strings.Builder
+		lines.WriteString("| who | may | on | rule |\n| --- | --- | --- | --- |\n")
 		for _, r := range rows {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			e := r.(format.PolicyEntry)
 			on := cellText(e.On)
 			if e.Type != "" && e.Type != string(policy.Pattern) {
@@ -204,12 +213,15 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 			if e.Never != "" {
 				on += " (never: " + cellText(e.Never) + ")"
 			}
-			lines += fmt.Sprintf("| %s | %s | %s | %s |\n", cellText(e.Who), e.Method, on, cellText(e.Where))
+			fmt.Fprintf(&lines, "| %s | %s | %s | %s |\n", cellText(e.Who), e.Method, on, cellText(e.Where))
 		}
-		return a.Emit(format.PolicyText{Text: lines})
+		return a.Emit(format.PolicyText{Text: lines.String()})
 	}
-	a.Out.Measure(rows...)
+	a.Out.Measure(rows[:min(len(rows), 10_000)]...)
 	for _, r := range rows {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := a.Queue(r); err != nil {
 			return err
 		}

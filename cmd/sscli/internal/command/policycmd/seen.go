@@ -63,6 +63,9 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 		t := trace{seen: s, open: make(map[string][]*attempt)}
 		for line := range strings.Lines(string(decoded)) {
 			n++
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 			trimmed := strings.TrimSpace(line)
 			switch {
 			case trimmed == "" || strings.HasPrefix(trimmed, "#"):

@@ -111,7 +111,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 			s.policies = []string{filepath.Base(name)}
 			p, err := read(ctx, a, name)
 			if err == nil {
-				s.clients = clientsOf(p)
+				s.clients = clientsOf(ctx, p)
 			}
 			return s, err
 		}
@@ -208,24 +208,23 @@ func (t *tested) deeds(text string) (all []policy.Deed, err error) {
 	return all, err
 }
 
-// ask returns the answer to an expectation's question, which is that of its first step that is denied.
-func (t *tested) ask(p *policy.Policy, e expectation) (format.PolicyAnswer, error) {
+// ask returns the step of an expectation's question that decides: the first that is denied, or the last.
+func (t *tested) ask(may *policy.Lookup, e expectation) (step policy.Deed, allowed bool, err error) {
 	deeds, err := t.deeds(e.words)
-	if err != nil {
-		return format.PolicyAnswer{}, err
-	}
-	var answer format.PolicyAnswer
 	for _, d := range deeds {
-		if answer = answerOf(p, d, p.Decide(d.Principal, d.Action)); !answer.Allowed {
+		if step, allowed = d, may.Allowed(d.Action) != nil; !allowed {
 			break
 		}
 	}
-	return answer, nil
+	return step, allowed, err
 }
 
 // clientsOf returns clients for the principals of a policy, with questions about what its rules allow to each.
-func clientsOf(p *policy.Policy) (all []tested) {
-	for _, who := range p.Examples() {
+func clientsOf(ctx context.Context, p *policy.Policy) (all []tested) {
+	for _, who := range p.Examples(ctx) {
+		if ctx.Err() != nil {
+			break
+		}
 		t := tested{Principal: who, library: policy.Clients[0], expect: []expectation{{words: "connect"}}}
 		for _, on := range p.Topics(who) {
 			t.expect = append(t.expect, expectation{words: strings.ToLower(on.Method.String()) + " " + format.Word(on.On)})
@@ -262,20 +261,22 @@ func test(ctx context.Context, a *app.App, suites []suite, junit string, write b
 		}
 		var one junitSuite
 		for i, client := range s.clients {
+			may := p.Lookup(client.Principal)
+			who := strings.Join(format.PolicyChange{User: client.Username, Client: client.ClientID, Attributes: attributePairs(client.Attributes)}.Who(), " ")
 			for j, e := range client.expect {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				answer, err := client.ask(p, e)
+				step, allowed, err := client.ask(may, e)
 				if err != nil {
 					return asUsage(err)
 				}
-				s.clients[i].expect[j].allow = answer.Allowed || write && answer.Allowed
+				s.clients[i].expect[j].allow = allowed
 				asked++
-				who := strings.Join(format.PolicyChange{User: client.Username, Client: client.ClientID, Attributes: attributePairs(client.Attributes)}.Who(), " ")
 				failure := ""
-				if answer.Allowed != e.allow && !write {
+				if allowed != e.allow && !write {
 					failed++
+					answer := answerOf(p, step, p.Decide(step.Principal, step.Action))
 					f := format.PolicyTest{File: s.file, Line: e.line, Who: who, Question: e.words, Expected: allowWord(e.allow), Where: answer.Where, Reason: cmp.Or(answer.Lacks, answer.Entry)}
 					if !answer.Allowed && answer.Method != "" {
 						f.Step = strings.TrimSpace(strings.ToLower(answer.Method) + " " + answer.On)
@@ -350,15 +351,13 @@ func (s suite) String() string {
 			field("as", t.library)
 		}
 		for _, allow := range []bool{true, false} {
-			list := ""
+			var list strings.Builder
 			for _, e := range t.expect {
 				if e.allow == allow {
-					list += "\n      - " + yamltext.Quote(e.words)
+					list.WriteString("\n      - " + yamltext.Quote(e.words))
 				}
 			}
-			if list != "" {
-				field(allowWord(allow), list)
-			}
+			field(allowWord(allow), list.String())
 		}
 	}
 	return strings.ReplaceAll(b.String(), ": \n", ":\n")
