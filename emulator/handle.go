@@ -114,11 +114,12 @@ func (s *Server) isCostly(words [][]byte, responseTopic []byte) bool {
 
 // read sets r to the request that p contains. words are the words of its payload; nil = it is refused.
 func (r *request) read(c *broker.Client, p *broker.Publish, words [][]byte) {
+	var kept [][]byte // so that words stays on the stack
 	if words != nil {
-		words = append(r.Words[:0], words...)
+		kept = append(r.Words[:0], words...)
 	}
 	*r = request{
-		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload, Words: words},
+		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload, Words: kept},
 		origin:  origin{client: c, packetID: p.ID},
 
 		responseTopic: p.ResponseTopic, correlation: p.Correlation, received: c.LastRead(),
