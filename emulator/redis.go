@@ -456,7 +456,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 		return "", fmt.Errorf("listen on %s: %w", o.Listen, err)
 	}
 	if o.TLS != nil {
-		ln = admission.ListenTLS(ln, o.TLS)
+		ln = admission.ListenTLS(ln, o.TLS, new(admission.Line))
 	}
 	opts := redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log}
 	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, copying(o.Observe))

@@ -258,7 +258,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 		}
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case s.opts.TLS != nil:
-		return admission.ListenTLS(ln, s.opts.TLS), nil
+		return s.broker.ListenTLS(ln, s.opts.TLS), nil
 	default:
 		return ln, nil
 	}

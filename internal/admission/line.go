@@ -15,6 +15,16 @@ import (
 type Line struct {
 	mu     sync.Mutex
 	rested time.Time // when a goroutine in line last let others run; guarded by mu
+
+	once  sync.Once
+	turns chan struct{} // see handshakeTurns
+}
+
+// handshakeTurns holds a value for each TLS handshake that a CPU works on. Its capacity is half the CPUs. Handshakes do
+// not stand in the line itself, because each takes longer than anything else that does.
+func (l *Line) handshakeTurns() chan struct{} {
+	l.once.Do(func() { l.turns = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) })
+	return l.turns
 }
 
 // maxChain bounds the time for which work in line delays goroutines that are ready to run.

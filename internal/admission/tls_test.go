@@ -52,7 +52,7 @@ func newServer(t *testing.T, config *tls.Config) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := server{admission.ListenTLS(ln, config), make(chan end)}
+	s := server{admission.ListenTLS(ln, config, new(admission.Line)), make(chan end)}
 	t.Cleanup(func() { s.ln.Close() })
 	go func() {
 		for {
@@ -214,7 +214,7 @@ func TestHandshakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln = admission.ListenTLS(ln, config)
+	ln = admission.ListenTLS(ln, config, new(admission.Line))
 	defer ln.Close()
 	go func() {
 		for {
@@ -285,7 +285,7 @@ func TestDeafHandshakes(t *testing.T) {
 	}
 	clients := 2 * runtime.GOMAXPROCS(0)
 	deaf := make(chan struct{}, clients)
-	ln := admission.ListenTLS(deafListener{inner, deaf}, config)
+	ln := admission.ListenTLS(deafListener{inner, deaf}, config, new(admission.Line))
 	defer ln.Close()
 	go func() {
 		for {

@@ -85,7 +85,7 @@ internal/retry       internal/wait
 internal/wire
 internal/pemfile     internal/files
 client               internal/files internal/idtable internal/mqtt internal/retry internal/wait internal/wire internal/pemfile
-internal/admission
+internal/admission   internal/socket
 internal/httpport    internal/admission
 internal/glob
 internal/shrinkmap

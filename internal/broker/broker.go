@@ -2,6 +2,7 @@ package broker
 
 import (
 	"container/list"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -190,6 +191,11 @@ func (b *Broker) Clients(f func(*Client)) {
 // acceptPause is the pause after Accept fails. It keeps the accept loop from spinning when the
 // process has no file descriptors left.
 const acceptPause = 50 * time.Millisecond
+
+// ListenTLS is [admission.ListenTLS] with the broker's line.
+func (b *Broker) ListenTLS(ln net.Listener, config *tls.Config) net.Listener {
+	return admission.ListenTLS(ln, config, &b.line)
+}
 
 // Serve starts accepting connections on ln and returns immediately. Closing the broker closes ln.
 func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }

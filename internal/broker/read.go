@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -38,11 +37,13 @@ const (
 // serveConn serves a new connection. path is the path of a WebSocket; empty = not a WebSocket.
 func (b *Broker) serveConn(nc net.Conn, path string) {
 	c := &Client{Identity: new(Identity), b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
-	if t, ok := nc.(*tls.Conn); ok {
+	if t := admission.TLS(nc); t != nil {
 		c.tls, c.raw = t, t.NetConn()
+	} else {
+		c.nc = admission.InLine(nc, c.fast, &b.line)
 	}
 	if path != "" {
-		c.ws = &webSocket{webSocketConn: &webSocketConn{Conn: nc, goOn: c.readTimedOut}, path: path, origins: b.opts.Origins}
+		c.ws = &webSocket{webSocketConn: &webSocketConn{Conn: c.nc, goOn: c.readTimedOut}, path: path, origins: b.opts.Origins}
 		c.nc, c.fast = c.ws, nil
 	}
 	c.wake.L = &b.mu

@@ -106,6 +106,9 @@ const worthPrefetch = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow()}
+	if c.socket != nil && s.opts.Turns != nil {
+		c.nc = admission.InLine(nc, c.socket, s.opts.Turns.Line())
+	}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c

@@ -3,7 +3,6 @@ package redis
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"time"
@@ -22,12 +21,8 @@ func handshake(nc net.Conn) {
 // CommonName completes the TLS handshake, and returns the common name in the client's verified
 // certificate, or "" if there is none. Use it in Options.Identify and Options.Certified.
 func CommonName(nc net.Conn) string {
-	conn, ok := nc.(*tls.Conn)
-	if !ok {
-		return ""
-	}
 	handshake(nc)
-	if chain := verifiedChain(conn); len(chain) > 0 {
+	if chain := verifiedChain(nc); len(chain) > 0 {
 		return chain[0].Subject.CommonName
 	}
 	return ""
@@ -36,7 +31,7 @@ func CommonName(nc net.Conn) string {
 // verifiedChain returns the client's verified certificate and those of its issuers. It returns none before the TLS
 // handshake.
 func verifiedChain(nc net.Conn) []*x509.Certificate {
-	if conn, ok := nc.(*tls.Conn); ok {
+	if conn := admission.TLS(nc); conn != nil {
 		if chains := conn.ConnectionState().VerifiedChains; len(chains) > 0 {
 			return chains[0]
 		}

@@ -13,6 +13,9 @@ func New(net.Conn) *Conn { return nil }
 // Read is never called.
 func (*Conn) Read([]byte) (int, error) { return 0, net.ErrClosed }
 
+// WasEmpty is never called.
+func (*Conn) WasEmpty() bool { return false }
+
 // TryWrite is never called.
 func (*Conn) TryWrite([]byte) (int, error) { return 0, net.ErrClosed }
 

@@ -81,6 +81,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.read, nil
 }
 
+// WasEmpty reports whether the last Read found the socket empty, and had to wait.
+func (c *Conn) WasEmpty() bool { return c.readsInRow <= 1 }
+
 // TryWrite writes as many bytes as the socket accepts without blocking, and returns their number.
 // The goroutine that handles a request can therefore send the reply itself, without waking another
 // goroutine, and a client that does not read cannot block it.

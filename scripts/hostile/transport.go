@@ -58,7 +58,10 @@ func transports() []attack {
 			})
 		}},
 		{name: "ten WebSocket subscribers that do not read, 20,000 messages of 15 KB", memory: true, run: func(_ context.Context, t *target) (string, error) {
-			return publishToDeaf(t, 15_000, 20_000, func(id string) error { return subscribeOnWeb(t, id) })
+			return publishToDeaf(t, 15_000, 20_000, func(id string) error {
+				_, err := subscribeOnWeb(t, id)
+				return err
+			})
 		}},
 		{name: "500 subscribers with QoS 1 and a Receive Maximum of 1 that do not read, 20,000 messages of 15 KB", memory: true, run: func(_ context.Context, t *target) (string, error) {
 			for i := range t.scale(500) {
@@ -151,7 +154,37 @@ func transports() []attack {
 			return fmt.Sprintf("%d clients", n), nil
 		}},
 		{name: "1,000 TLS subscribers that read, 100 messages of 64 KB", flags: tlsFlags, run: func(ctx context.Context, t *target) (string, error) {
-			return publishToReaders(ctx, t, 1000, 100, 64<<10)
+			return publishToReaders(ctx, t, 100, 64<<10, func(i int) (io.Reader, error) {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
+				if err == nil {
+					err = c.subscribe("news")
+				}
+				return c, err
+			})
+		}},
+		{name: "2,000 TLS clients that send 300 PINGREQs at once, each in a record", flags: tlsFlags, run: func(ctx context.Context, t *target) (string, error) {
+			return recordsAtOnce(ctx, t, t.mqtt, func(i int) []byte { return connectPacket(connectOptions{id: fmt.Sprint("crowd", i)}) }, "\xc0\x00", 300)
+		}},
+		{name: "2,000 TLS clients of Redis that send 300 PINGs at once, each in a record", flags: tlsFlags, run: func(ctx context.Context, t *target) (string, error) {
+			return recordsAtOnce(ctx, t, t.redis, func(int) []byte { return []byte("PING\r\n") }, "PING\r\n", 300)
+		}},
+		{name: "1,000 WebSocket subscribers that read, 100 messages of 64 KB", run: func(ctx context.Context, t *target) (string, error) {
+			return publishToReaders(ctx, t, 100, 64<<10, func(i int) (io.Reader, error) {
+				c, err := subscribeOnWeb(t, fmt.Sprint("reader", i))
+				if err != nil {
+					return nil, err
+				}
+				return c.NetConn(), nil
+			})
+		}},
+		{name: "1,000 Redis subscribers that read pushes, 100 messages of 64 KB", run: func(ctx context.Context, t *target) (string, error) {
+			return publishToReaders(ctx, t, 100, 64<<10, func(int) (io.Reader, error) {
+				c, err := connectToRedis(t)
+				if err == nil {
+					_, err = io.WriteString(c, "HELLO 3\r\nSUBSCRIBE news\r\n")
+				}
+				return c, err
+			})
 		}},
 		{name: "2,000 TLS handshakes at once", flags: tlsFlags, run: func(ctx context.Context, t *target) (string, error) {
 			hello := clientHello()
@@ -243,7 +276,7 @@ func publishToDeaf(t *target, size, count int, subscribe func(id string) error) 
 }
 
 // subscribeOnWeb opens a WebSocket that subscribes to news, and waits for SUBACK.
-func subscribeOnWeb(t *target, id string) error {
+func subscribeOnWeb(t *target, id string) (*websocket.Conn, error) {
 	c, err := connectToWeb(t, id)
 	if err == nil {
 		err = c.WriteMessage(websocket.BinaryMessage, subscribePacket(&packets.Properties{}, "news"))
@@ -251,16 +284,13 @@ func subscribeOnWeb(t *target, id string) error {
 	if err == nil {
 		_, _, err = c.ReadMessage()
 	}
-	return err
+	return c, err
 }
 
-// publishToReaders publishes messages to clients that read.
-func publishToReaders(ctx context.Context, t *target, clients, count, size int) (string, error) {
-	if n, err := inParallel(ctx, t.scale(clients), func(i int) error {
-		c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
-		if err == nil {
-			err = c.subscribe("news")
-		}
+// publishToReaders publishes messages to 1,000 clients that read. subscribe returns a client that has subscribed.
+func publishToReaders(ctx context.Context, t *target, count, size int, subscribe func(i int) (io.Reader, error)) (string, error) {
+	if n, err := inParallel(ctx, t.scale(1000), func(i int) error {
+		c, err := subscribe(i)
 		if err == nil {
 			go func() { _, _ = io.Copy(io.Discard, c) }()
 		}
@@ -269,4 +299,50 @@ func publishToReaders(ctx context.Context, t *target, clients, count, size int) 
 		return fmt.Sprintf("%d clients, then %s", n, plain(err)), nil
 	}
 	return publishMany(t, "news", t.scale(count), size)
+}
+
+// A batched is a connection that keeps what is written once hold is set.
+type batched struct {
+	net.Conn
+	hold bool
+	kept []byte
+}
+
+func (b *batched) Write(p []byte) (int, error) {
+	if b.hold {
+		b.kept = append(b.kept, p...)
+		return len(p), nil
+	}
+	return b.Conn.Write(p)
+}
+
+// recordsAtOnce lets a crowd of TLS clients send a text count times at once, each time in a record of its own. A client
+// first sends the text that begin returns, and gets an answer.
+func recordsAtOnce(ctx context.Context, t *target, address string, begin func(i int) []byte, text string, count int) (string, error) {
+	clients := make([]*batched, t.scale(crowd))
+	if n, err := inParallel(ctx, len(clients), func(i int) error {
+		raw, err := t.dial(plainAddress(address))
+		if err != nil {
+			return err
+		}
+		clients[i] = &batched{Conn: raw}
+		c := tls.Client(clients[i], &tls.Config{InsecureSkipVerify: true})
+		if _, err = c.Write(begin(i)); err == nil {
+			_, err = c.Read(make([]byte, 100))
+		}
+		clients[i].hold = true
+		for range count {
+			wanted(io.WriteString(c, text))
+		}
+		return err
+	}); err != nil {
+		return fmt.Sprintf("%d clients, then %s", n, plain(err)), nil
+	}
+	for _, c := range clients {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		if _, err := c.Conn.Write(c.kept); err != nil {
+			return answered("", err)
+		}
+	}
+	return fmt.Sprintf("%d clients", len(clients)), pause(ctx, t.afterwards())
 }

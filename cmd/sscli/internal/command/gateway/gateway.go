@@ -158,7 +158,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 	}
 	if tlsConfig != nil {
 		ready.URL = admission.URL("rediss", ln.Addr())
-		ln = admission.ListenTLS(ln, tlsConfig)
+		ln = admission.ListenTLS(ln, tlsConfig, new(admission.Line))
 	}
 	ready.Paste = []string{"redis-cli -u " + ready.URL}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
