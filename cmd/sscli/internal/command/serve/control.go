@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -25,7 +24,7 @@ import (
 // do with package emulator. docs/testing-applications.md describes it.
 type control struct {
 	server *emulator.Server
-	large  *sync.Mutex // held by a snapshot or a load: each may take much memory
+	large  chan struct{} // holds a value while a snapshot or a load runs: each may take much memory
 }
 
 // The limits of the control port.
@@ -34,6 +33,7 @@ const (
 	maxLoad    = 64 << 20
 	maxForward = 10 * 365 * 24 * time.Hour
 	maxAhead   = 10 * maxForward // of the store's clock; a Duration holds 292 years
+	maxBusy    = time.Second     // how long a snapshot or a load waits for another one
 )
 
 func parsePositive(name, text string) (time.Duration, error) {
@@ -65,8 +65,8 @@ func (c *control) routes() *http.ServeMux {
 	}))
 	mux.HandleFunc("POST /expire", handle(expiry{}, c.expire))
 	mux.HandleFunc("POST /fast-forward", handle(struct{ By string }{}, c.forward))
-	mux.HandleFunc("GET /snapshot", c.snapshot)
-	mux.HandleFunc("POST /load", c.load)
+	mux.HandleFunc("GET /snapshot", c.oneByOne(c.snapshot))
+	mux.HandleFunc("POST /load", c.oneByOne(c.load))
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.server.Faults()) })
 	mux.HandleFunc("POST /faults", handle(emulator.Fault{Count: 1}, func(f emulator.Fault) (any, error) { return c.server.AddFault(f) }))
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) {
@@ -221,10 +221,22 @@ func (c *control) expire(b expiry) (any, error) {
 	return map[string]int{"expired": expired}, nil
 }
 
+// oneByOne returns a handler that waits for another snapshot or load, but not for one whose client is slow.
+func (c *control) oneByOne(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case c.large <- struct{}{}:
+			defer func() { <-c.large }()
+			do(w, r)
+		case <-time.After(maxBusy):
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "busy with another snapshot or load: try again", http.StatusServiceUnavailable)
+		}
+	}
+}
+
 // snapshot writes the keys as sscli export does.
 func (c *control) snapshot(w http.ResponseWriter, _ *http.Request) {
-	c.large.Lock()
-	defer c.large.Unlock()
 	w.Header().Set("Content-Type", linesType)
 	out, err := format.New(w, format.Options{Output: "json"})
 	for key, e := range c.server.All() {
@@ -242,8 +254,6 @@ const linesType = "application/x-ndjson"
 
 // load sets the keys of lines in the form of sscli export, or of another one that sscli apply reads from standard input.
 func (c *control) load(w http.ResponseWriter, r *http.Request) {
-	c.large.Lock()
-	defer c.large.Unlock()
 	body, ok := readBody(w, r, linesType, maxLoad)
 	if !ok {
 		return

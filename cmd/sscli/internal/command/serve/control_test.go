@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -332,6 +333,38 @@ func TestControlLoad(t *testing.T) {
 		if status, answer := s.ask("POST /load "+body, asLines); status != 400 || !strings.Contains(answer, want) {
 			t.Errorf("%s: %d, %q, want %s", body, status, answer, want)
 		}
+	}
+}
+
+// TestControlBusy: who sends or reads slowly keeps others waiting for a second, and they learn when to try again.
+func TestControlBusy(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	slow, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := io.WriteString(slow, "POST /load HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+linesType+"\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		resp, err := http.Get(s.url + "/snapshot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			continue // the slow request has not begun
+		}
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s, Retry-After: %q", resp.Status, resp.Header.Get("Retry-After"))
+		}
+		break
+	}
+	slow.Close()
+	for status := 0; status != http.StatusOK; {
+		status, _ = s.ask("GET /snapshot", nil)
 	}
 }
 

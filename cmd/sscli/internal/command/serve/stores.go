@@ -23,8 +23,6 @@ type stores struct {
 	web    *http.Server // nil = there is no port
 	served chan error
 
-	large sync.Mutex // see control
-
 	mu   sync.Mutex
 	more map[string]*control // by name
 }
@@ -38,7 +36,7 @@ const maxStores = 100 // in addition to the first
 // clients of other machines need no login.
 func startControl(server *emulator.Server, address string, anybody bool, open openStore) (url string, s *stores, err error) {
 	s = &stores{open: open, more: make(map[string]*control)}
-	s.first = &control{server, &s.large}
+	s.first = &control{server, make(chan struct{}, 1)}
 	if address == "" {
 		return "", s, nil
 	}
@@ -145,7 +143,7 @@ func (s *stores) add(b newStore, host string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.more[b.Name] = &control{server, &s.large}
+	s.more[b.Name] = &control{server, s.first.large}
 	return listing(b.Name, server, host), nil
 }
 
