@@ -167,7 +167,7 @@ func (c *conn) runAll() error {
 				c.enterLine()
 			}
 			c.run(args)
-			if c.holding >= maxHolding || len(c.w) >= fullOutput || i%4 == 0 && c.holdsLong() {
+			if c.holding >= maxHolding || len(c.w) >= fullOutput || i%4 == 0 && (c.busy || i > 0) && c.holdsLong() {
 				c.yield()
 				if c.out.length() >= fullOutput && !c.flush() {
 					return nil
@@ -280,13 +280,12 @@ func (c *conn) release() {
 
 // mayNotify reports whether a command may change a key whose changes are notified. The Local is locked.
 func (c *conn) mayNotify(cmd *command, args [][]byte) bool {
+	isExec := cmd.name == "exec"
 	switch {
-	case c.s.local == nil || !c.s.local.Notifies(nil):
+	case cmd.flags&writes == 0 && !isExec, c.s.local == nil || !c.s.local.Notifies(nil):
 		return false
-	case cmd.name == "exec":
+	case isExec:
 		return slices.ContainsFunc(c.queue, func(q queued) bool { return c.mayNotify(q.cmd, q.args) })
-	case cmd.flags&writes == 0:
-		return false
 	case len(args) > manyArgs:
 		return true // looking at all keys would take long
 	}
