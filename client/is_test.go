@@ -44,8 +44,8 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// TestErrNoAnswer: the limit of the session is told from the deadline of the caller.
-func TestErrNoAnswer(t *testing.T) {
+// TestErrNoReply: the limit of the session is told from the deadline of the caller.
+func TestErrNoReply(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	s := dial(t, store, client.Options{Timeout: 2 * time.Second})
