@@ -16,6 +16,7 @@ func TestLocation(t *testing.T) {
 		{"authz.yaml", 19, 0, "authz.yaml:19"},
 		{`with space\authz.yaml`, 19, 3, `with space\authz.yaml:19:3`},
 		{`C:\dir\é.csv`, 0, 0, `C:\dir\é.csv`},
+		{"-", 2, 1, "standard input:2:1"},
 		{"a\x1b[2J\nb", 1, 0, `a\x1b[2J\nb:1`},
 	} {
 		if got := format.Location(test.file, test.line, test.column); got != test.want {

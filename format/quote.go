@@ -221,8 +221,12 @@ func Path(name string) string {
 }
 
 // Location formats a place in a file as FILE:LINE:COLUMN, which editors open: the name has no quotes, and only
-// unprintable characters are escaped. It ends with the line if column is 0, and with the file if line is 0.
+// unprintable characters are escaped. It ends with the line if column is 0, and with the file if line is 0. The file
+// "-" is standard input.
 func Location(file string, line, column int) string {
+	if file == "-" {
+		file = "standard input"
+	}
 	text := printable(file)
 	for _, n := range []int{line, column} {
 		if n == 0 {

@@ -46,12 +46,12 @@ func (k *KeysFrom) Keys(operands []string, read func(name, what string) (string,
 	if err != nil {
 		return nil, fault.Usagef("--keys-from: %w", err)
 	}
-	keys, err := parseKeys(decoded)
+	keys, err := parseKeys(string(k.file), decoded)
 	return slices.Concat(operands, keys), err // a copy: operands may share memory with the arguments after a --
 }
 
-// parseKeys parses keys in the form of the raw output, one per line. It ignores empty lines.
-func parseKeys(text []byte) (keys []string, err error) {
+// parseKeys parses the keys of a file in the form of the raw output, one per line. It ignores empty lines.
+func parseKeys(file string, text []byte) (keys []string, err error) {
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -60,7 +60,7 @@ func parseKeys(text []byte) (keys []string, err error) {
 		}
 		key, err := format.Unescape(line)
 		if err != nil {
-			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
+			return nil, fault.Usagef("--keys-from: %s: %w", format.Location(file, n, 0), err)
 		}
 		keys = append(keys, key)
 	}

@@ -13,7 +13,7 @@ func FuzzKeys(f *testing.F) {
 	f.Add("a\nb\r\n\n\\x00")
 	f.Add("\\x")
 	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := parseKeys([]byte(text))
+		keys, err := parseKeys("-", []byte(text))
 		if err != nil {
 			return
 		}
@@ -21,7 +21,7 @@ func FuzzKeys(f *testing.F) {
 		for _, key := range keys {
 			lines.WriteString(format.Escape(key) + "\n")
 		}
-		if again, err := parseKeys([]byte(lines.String())); err != nil || !slices.Equal(again, keys) {
+		if again, err := parseKeys("-", []byte(lines.String())); err != nil || !slices.Equal(again, keys) {
 			t.Errorf("%q became %q, %v", keys, again, err)
 		}
 	})

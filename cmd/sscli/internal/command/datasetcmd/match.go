@@ -104,11 +104,7 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 		}
 	}
 	if messages == 0 {
-		name := "standard input"
-		if m.message != "-" {
-			name = format.Path(string(m.message))
-		}
-		return fault.Usagef("--message: %s has no message: expected at least one", name)
+		return fault.Usagef("--message: %s has no message: expected at least one", format.Location(string(m.message), 0, 0))
 	}
 	return no
 }

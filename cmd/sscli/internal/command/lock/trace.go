@@ -227,9 +227,7 @@ func (t *tracer) read(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if name == "-" {
-		name = "standard input"
-	}
+	name = format.Location(name, 0, 0)
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: true, From: 1})
 	defer stop()
 	unseen := slices.Clone(t.f.names)
@@ -256,7 +254,7 @@ func (t *tracer) read(ctx context.Context) error {
 			t.app.Warn(fmt.Sprintf("--from: %s ends in the middle of line %d, which is left out", name, line.Number), "")
 			continue
 		case err != nil:
-			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s: %w", format.Location(name, line.Number, 0), err))
+			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s:%d: %w", name, line.Number, err))
 		case !isEvent:
 			continue
 		case e.Kind == locklog.End:
