@@ -287,7 +287,7 @@ func FuzzFilters(f *testing.F) {
 			for _, g := range n.groups {
 				got[g.name] = true
 			}
-		})
+		}, func() bool { return true })
 		same(t, "filters of "+topic, want, got)
 
 		// A filter finds the retained messages whose topics it matches.

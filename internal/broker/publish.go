@@ -202,15 +202,15 @@ func (c *Client) accept(p *Publish) byte {
 	costly := b.Crowded() && b.IsCostly(p.Topic)
 	var r *route
 	if !costly {
-		r = b.route(p.Topic)
+		r = b.routeInSteps(p.Topic)
 		costly = r.isCostly() && !b.inLine
 	}
 	if costly {
 		b.yield()
-		if c.session == nil {
-			return Later
-		}
-		r = b.route(p.Topic)
+		r = b.routeInSteps(p.Topic)
+	}
+	if c.session == nil { // the connection has ended while the broker was unlocked
+		return Later
 	}
 	if !b.may(c.Identity, r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)

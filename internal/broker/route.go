@@ -53,33 +53,65 @@ func (t *target) cost() (n int) {
 
 // route returns the recipients of a topic's messages.
 func (b *Broker) route(topic []byte) *route {
-	r := b.routes[string(topic)]
-	if r != nil && r.generation == b.generation {
+	if r := b.knownRoute(topic); r != nil {
 		return r
 	}
+	found := route{topic: string(topic), generation: b.generation}
+	b.findTargets(&found, func() bool { return true })
+	return b.keepRoute(found)
+}
+
+// routeInSteps is like route, but may unlock the broker while it finds the recipients.
+func (b *Broker) routeInSteps(topic []byte) *route {
+	if r := b.knownRoute(topic); r != nil {
+		return r
+	}
+	found, locked, nodes := route{topic: string(topic), generation: b.generation}, time.Now(), 0
+	b.findTargets(&found, func() bool {
+		if nodes++; nodes%maxStepNodes == 0 {
+			b.yieldAfter(&locked)
+		}
+		return found.generation == b.generation
+	})
+	if found.generation != b.generation { // a subscription has changed meanwhile
+		return b.route(topic)
+	}
+	return b.keepRoute(found)
+}
+
+// knownRoute returns the route of a topic if it was found before and is still valid, otherwise nil.
+func (b *Broker) knownRoute(topic []byte) *route {
+	if r := b.routes[string(topic)]; r != nil && r.generation == b.generation {
+		return r
+	}
+	return nil
+}
+
+func (b *Broker) keepRoute(found route) *route {
+	r := b.routes[found.topic]
 	if r == nil {
 		if len(b.routes) >= maxRoutes || b.routeBytes > min(maxRouteBytes, b.opts.MaxBytes/16) {
 			clear(b.routes)
 			b.routeBytes = 0
 		}
-		r = &route{topic: string(topic)}
-		b.routes[r.topic] = r
+		r = new(route)
+		b.routes[found.topic] = r
 	} else {
 		b.routeBytes -= r.cost()
 	}
-	*r = route{topic: r.topic, generation: b.generation}
-	b.findTargets(r)
+	*r = found
 	b.routeBytes += r.cost()
 	return r
 }
 
 // IsCostly reports whether finding the subscribers of a topic is much work, see Crowded. It requires the lock.
 func (b *Broker) IsCostly(topic []byte) bool {
-	r := b.routes[string(topic)]
-	return (r == nil || r.generation != b.generation) && b.tree.isCostlyMatch(string(topic))
+	return b.knownRoute(topic) == nil && b.tree.isCostlyMatch(string(topic))
 }
 
-func (b *Broker) findTargets(r *route) {
+// findTargets finds the recipients of a route's topic. It calls step before each node of the tree. step may change the
+// tree, and returns false if findTargets must end.
+func (b *Broker) findTargets(r *route, step func() bool) {
 	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
 	var places map[*session]int // see add
 	b.tree.match(r.topic, func(n *node) {
@@ -96,7 +128,7 @@ func (b *Broker) findTargets(r *route) {
 		for _, g := range n.groups {
 			r.groups = append(r.groups, g)
 		}
-	})
+	}, step)
 	for i := range r.targets {
 		for t := &r.targets[i]; t != nil; t = t.own {
 			if t.ids != nil && len(t.ids.ids) > 1 {
@@ -192,6 +224,7 @@ func (d Delivered) code() byte {
 // bytes. One step takes some 20 µs.
 const (
 	maxStepTargets = 16
+	maxStepNodes   = 64 // of the tree
 	maxStepBytes   = 64 << 10
 )
 

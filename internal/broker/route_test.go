@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -59,4 +60,56 @@ func TestNoLocalSearchesOnce(t *testing.T) {
 	if b.routes[long] != nil || len(b.jobs) != 1 {
 		t.Errorf("the subscribers of a will are found out of line: %d jobs", len(b.jobs))
 	}
+}
+
+// TestRouteInSteps: while the recipients of a topic with many filters are found, others get the lock, and the result
+// is right even if subscriptions change meanwhile.
+func TestRouteInSteps(t *testing.T) {
+	t.Parallel()
+	b := New(Options{})
+	defer b.Close()
+	const levels = 12
+	topic := strings.Repeat("l/", levels) + "end"
+	b.Lock()
+	c := &Client{Identity: &Identity{ID: "overlap"}, b: b, Version: version5}
+	c.session = b.newSession(c.Identity)
+	subscribe := func(i int) {
+		filter := []byte(topic)
+		for bit := range levels {
+			if i>>bit&1 == 1 {
+				filter[2*bit] = '+'
+			}
+		}
+		if code, _ := c.subscribeTo(&requestedFilter{filter: filter, handling: 2}, i+1); code != Success {
+			t.Errorf("%s: %#x", filter, code)
+		}
+	}
+	const all = 1 << levels
+	for i := range all - 20 {
+		subscribe(i)
+	}
+	b.Unlock()
+	var turns atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := all - 20; i < all; i++ {
+			b.Lock()
+			turns.Add(1)
+			if i%2 == 0 {
+				subscribe(i)
+			}
+			b.Unlock()
+		}
+	}()
+	b.Lock()
+	for before := turns.Load(); turns.Load() < 20 || before < 20; before = turns.Load() {
+		b.generation++ // what was found before is not valid any more
+		r := b.routeInSteps([]byte(topic))
+		if r.generation != b.generation || len(r.targets) != 1 || len(r.targets[0].ids.ids) != len(c.session.subs.M) {
+			t.Fatalf("%d targets, generation %d of %d, %d subscriptions", len(r.targets), r.generation, b.generation, len(c.session.subs.M))
+		}
+	}
+	b.Unlock()
+	<-done
 }

@@ -102,36 +102,37 @@ func (n *node) prune() {
 	}
 }
 
-// match calls found for the node of each filter that matches a topic. A leading wildcard does
-// not match a topic that begins with $ [MQTT-4.7.2-1].
-func (n *node) match(topic string, found func(*node)) {
-	n.matchLevel(topic, topic[:1] == "$", found)
+// match calls found for the node of each filter that matches a topic, and step before each node. It ends when step
+// returns false. A leading wildcard does not match a topic that begins with $ [MQTT-4.7.2-1].
+func (n *node) match(topic string, found func(*node), step func() bool) {
+	n.matchLevel(topic, topic[:1] == "$", found, step)
 }
 
-func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
+func (n *node) matchLevel(topic string, reserved bool, found func(*node), step func() bool) (more bool) {
 	if len(n.children.M) == 0 {
-		return
+		return true
+	}
+	if !step() {
+		return false
 	}
 	if all := n.children.M["#"]; all != nil && !reserved {
 		found(all)
 	}
-	level, rest, more := strings.Cut(topic, "/")
-	next := func(child *node) {
+	level, rest, deeper := strings.Cut(topic, "/")
+	next := func(child *node) bool {
 		switch {
 		case child == nil:
-		case more:
-			child.matchLevel(rest, false, found)
+		case deeper:
+			return child.matchLevel(rest, false, found, step)
 		default:
 			found(child)
 			if all := child.children.M["#"]; all != nil { // `a/#` matches `a` too: MQTT 5, 4.7.1.2
 				found(all)
 			}
 		}
+		return true
 	}
-	next(n.children.M[level])
-	if !reserved {
-		next(n.children.M["+"])
-	}
+	return next(n.children.M[level]) && (reserved || next(n.children.M["+"]))
 }
 
 // costlyMatch is the number of nodes at which finding the subscribers of a topic counts as much work.

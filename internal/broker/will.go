@@ -57,7 +57,7 @@ func (b *Broker) publishUnawaited(m *message, origin *session) {
 	}
 	b.chargeUnawaited(m.cost())
 	b.later(func() {
-		b.fanOut(m, b.route([]byte(m.topic)), origin, true)
+		b.fanOut(m, b.routeInSteps([]byte(m.topic)), origin, true)
 		b.chargeUnawaited(-m.cost())
 	})
 }
