@@ -471,10 +471,10 @@ func (c *checker) text(e *Entry) {
 			wider((&pattern).changed(e.Text), "String key %q is the one key of this name: patterns and tokens need keyType Pattern", e.Text)
 		}
 	case e.Type == Pattern:
-		if better := dialect(e.Text, true); better != e.Text && !(c.dotted && better == strings.ReplaceAll(e.Text, ".*", "*")) {
-			wider(e.changed(better), "key %q: in keys, only *, ? and [a-z] are wildcards, and * includes slashes", e.Text)
-		} else if grouped(e.Text) {
+		if grouped(e.Text) {
 			wider(nil, "key %q: only *, ? and [a-z] are wildcards: list each key", e.Text)
+		} else if better := dialect(e.Text, true); better != e.Text && !(c.dotted && better == strings.ReplaceAll(e.Text, ".*", "*")) {
+			wider(e.changed(better), "key %q: in keys, only *, ? and [a-z] are wildcards, and * includes slashes", e.Text)
 		}
 		if class := word(e.Text); class != "" {
 			c.find(idDialect, e.Line, Warning, nil, "keyType: String for the one key of this name; a ? or * for other keys", "key %q: %s stands for one character of those between the brackets", e.Text, class)
@@ -498,7 +498,7 @@ func (c *checker) text(e *Entry) {
 				if at >= 0 {
 					wild = cmp.Or(wild, l[at:at+end])
 					levels[i] = wildOne
-					if i == len(levels)-1 && l == "*" && i > 0 {
+					if i == len(levels)-1 && strings.TrimPrefix(l, ".") == "*" && i > 0 {
 						levels[i] = wildAll
 					}
 				}

@@ -90,14 +90,14 @@ func dialect(text string, key bool) string {
 	if strings.Contains(better, `\`) {
 		better = strings.NewReplacer(`\d+`, "[0-9]*", `\d*`, "[0-9]*", `\w+`, "*", `\w*`, "*", `\S+`, "*", `\S*`, "*").Replace(better)
 	}
-	better = strings.NewReplacer(".*", "*", ".+", "*").Replace(better)
+	better = strings.NewReplacer(".*", "*", ".+", "*", "]+", "]*").Replace(better)
 	if prefix, sql := strings.CutSuffix(better, "%"); sql && strings.LastIndexAny(prefix, "/:.-_") == len(prefix)-1 {
 		better = prefix + "*"
 	}
 	if key {
 		levels := strings.Split(better, "/")
 		for i, l := range levels {
-			if l == wildOne || l == wildAll && i == len(levels)-1 {
+			if l == wildOne || l == wildAll {
 				levels[i] = "*"
 			}
 		}

@@ -34,7 +34,7 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		return false
 	}
 	victims := []string{"other" + c.unused}
-	for _, id := range e.owners() {
+	for _, id := range e.named() {
 		other := own
 		other.ClientID = id
 		if id != a.id && len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) && (a.id != "" || c.policy.connect(other) == nil) {
@@ -69,6 +69,16 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		return true
 	}
 	return false
+}
+
+// named returns the client ids that a level may be, in plain text or in hexadecimal.
+func (e *Entry) named() (all []string) {
+	for _, l := range e.levels {
+		if l[0].token == "" {
+			all = append(all, l[0].text, unhex(l[0].text))
+		}
+	}
+	return all
 }
 
 // isolate returns an entry in place of one that covers a victim's topics, and says what to write.
@@ -129,9 +139,9 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, mend func(str
 		if strings.HasPrefix(after, "{") {
 			next = parts[j+1].token
 		}
-		near := after != "" && strings.IndexByte("*?[{", after[0]) >= 0
+		near, starred := after != "" && strings.IndexByte("*?[{", after[0]) >= 0, strings.HasSuffix(before, "*")
 		long := []string{"abel", sample(after)} // what other names go on with
-		if !near && !strings.HasSuffix(before, "*") {
+		if !near && !starred {
 			long = nil
 		}
 		severity, one, two, found := c.collision(r, e, parts, p.token, next, long)
@@ -144,8 +154,13 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, mend func(str
 			better = before + p.name() + "-" + after
 		case e.Methods == Connect:
 			better, or = strings.TrimRight(before, "*")+cmp.Or(name, p.name())+unwild(after), ", or a separator that no name contains before the *"
-		case !near:
+		case starred:
 			better = before + "/" + p.name() + after
+		}
+		if fixed, _ := parseParts(better); next == "" && name == "" {
+			if _, _, _, still := c.collision(r, e, fixed, p.token, "", []string{"abel"}); still {
+				better = before + p.name() // exactly
+			}
 		}
 		on := fitting(joined(parts), &two)
 		message, action := "%s %s: %s may use the key %s, which is also that of %s", Action{e.Methods.Each()[0], on}

@@ -333,8 +333,10 @@ func (a *actor) attempt(step ...int) *Entry {
 			if b, ok := e.bind(&a.full.clients[0].Principal); ok {
 				text = strings.Join(b.levels, "/")
 			}
+			text = strings.ToLower(text)
 			for _, i := range step {
-				if on := all[i].On; e.Methods == all[i].Method && 100*(common(text, on)+commonEnd(text, on)) >= 85*max(len(text), len(on)) && i != stepConnect {
+				on := strings.ToLower(all[i].On)
+				if e.Methods == all[i].Method && 100*(common(text, on)+commonEnd(text, on)) >= 85*max(len(text), len(on)) && i != stepConnect {
 					return e
 				}
 			}
