@@ -267,8 +267,11 @@ func TestStoreSilentAfterABreak(t *testing.T) {
 				w := startWatch(t, s, WatchOptions{}, "k")
 				wantEvents(t, w, `initial k "1"`)
 				var connected atomic.Int32
+				var trouble error
 				store.RefuseConnect(func(string, string) byte {
-					connected.Add(1)
+					if connected.Add(1) == 2 {
+						trouble = w.Trouble()
+					}
 					return 0
 				})
 				store.Intercept(func(r emulator.Request) emulator.Action {
@@ -278,6 +281,9 @@ func TestStoreSilentAfterABreak(t *testing.T) {
 				wantEvents(t, w, "down", `resync k "1" proven`, "up")
 				if n := connected.Load(); n != 2 {
 					t.Errorf("connected %d times, want twice", n)
+				}
+				if !isA[*WatchError](trouble) || !errors.Is(trouble, context.DeadlineExceeded) {
+					t.Errorf("the connection was closed because of %v", trouble)
 				}
 				put(t, store.Server, "k", "2")
 				wantEvents(t, w, `set k "2"`)

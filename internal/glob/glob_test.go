@@ -189,3 +189,22 @@ func FuzzWithout(f *testing.F) {
 		}
 	})
 }
+
+// TestPathAfterOne: a Path may match nothing also where it does not follow a literal beginning, in short and long patterns.
+func TestPathAfterOne(t *testing.T) {
+	for _, tail := range []string{"b", strings.Repeat("b", 100)} {
+		var p glob.Pattern
+		p.One(false, glob.Range{Low: 'a', High: 'z'})
+		p.Literal('/')
+		p.Path()
+		for _, c := range tail {
+			p.Literal(c)
+		}
+		p.Compile()
+		for text, want := range map[string]bool{"x/": true, "x/y/": true, "x/y/z/": true, "x": false, "x/y": false, "/": false, "xy/": false} {
+			if got := p.Match([]byte(text + tail)); got != want {
+				t.Errorf("%q and %d letters: %t", text, len(tail), got)
+			}
+		}
+	}
+}
