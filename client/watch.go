@@ -137,7 +137,9 @@ func (s *Session) watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 			return nil, err
 		}
 	}
-	w.named = slices.Compact(slices.Sorted(slices.Values(keys)))
+	w.named = slices.Clone(keys)
+	slices.Sort(w.named)
+	w.named = slices.Compact(w.named)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

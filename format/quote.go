@@ -135,6 +135,9 @@ func Unquote(s string) (string, error) {
 // unescape decodes s. It adds base, the offset of s in the user's text, to the offset of
 // an error. If quote is not empty, a backslash can also escape this quotation mark.
 func unescape(s string, base int, quote string) (string, error) {
+	if !strings.Contains(s, `\`) {
+		return s, nil
+	}
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {
