@@ -308,9 +308,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool {
 				return !isStd(i) && i != wire && i != observe && i != color && i != width && !under(i, jsonV2)
 			}},
-		{"repl stands on the standard library, format, files, wait, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+		{"repl stands on the standard library, format, files, wait, keyboard, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != format && i != files && i != module+"/internal/wait" && !under(i, jsonV2) && i != readline
+				return !isStd(i) && i != format && i != files && i != module+"/internal/wait" && i != module+"/internal/keyboard" && !under(i, jsonV2) && i != readline
 			}},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
