@@ -71,8 +71,9 @@ func (t *Throttle) Close() { t.close.Do(func() { close(t.closed) }) }
 // after the other, each after a pause that grows with the number of failures. A right login does not wait for
 // refusals. If too many refusals wait, Check returns ErrBusy at once, without a check: otherwise clients that do
 // not wait for their refusals could try more passwords. A user who has logged in from the address before does not
-// share the address's failures, but has failures of their own there. from is the client's HOST:PORT. user is the
-// name that it sent, or "".
+// share the address's failures, but has failures of their own there. A first login beside too many refusals of other
+// users is refused as well: nothing tells it from a guess, and to check all guesses would take all CPUs. from is the
+// client's HOST:PORT. user is the name that it sent, or "".
 func (t *Throttle) Check(from, user string, check func() bool) error {
 	at := pair{Network(from), maphash.String(t.seed, user)}
 	f, ok := t.begin(at)
