@@ -1,0 +1,42 @@
+//go:build unix
+
+package policy_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkLinear fails unless eight times as large a policy takes about eight times as much of the processor, whatever its
+// shape. 64 times would be quadratic.
+func BenchmarkLinear(b *testing.B) {
+	const size, times, most = 50, 8, 24
+	used := func(do func()) float64 {
+		now := func() int64 {
+			var u syscall.Rusage
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+				b.Fatal(err)
+			}
+			return u.Utime.Nano() + u.Stime.Nano()
+		}
+		began := now()
+		do()
+		return float64(now() - began)
+	}
+	large := shapes(times * size)
+	for name, text := range shapes(size) {
+		many := tasks(b, large[name], times*size)
+		for task, do := range tasks(b, text, size) {
+			ratio := 0.0
+			for range 5 { // the collector of garbage may take more
+				if ratio = used(many[task]) / max(used(do), float64(200*time.Microsecond)); ratio < most {
+					break
+				}
+			}
+			if ratio >= most {
+				b.Errorf("%s: %s takes %.0f times as much", name, task, ratio)
+			}
+		}
+	}
+}
