@@ -50,6 +50,7 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 		compare(d, d.name(), &Entry{}, asked[0].Allowed(d.Action), asked[1].Allowed(d.Action))
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
+	lookups := make(map[string][2]*Lookup) // by the name of a principal
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
 	for _, pair := range [][2]*Policy{{old, next}, {next, old}} {
 		same := make(map[string]bool)
@@ -84,7 +85,16 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 					if tried++; len(r.connects) == len(r.Entries) || tried > maxCallers && !c.told || tried > 8*maxCallers {
 						continue
 					}
-					a, b := old.Lookup(c.Principal), next.Lookup(c.Principal)
+					name := c.name()
+					both, known := lookups[name]
+					if !known {
+						if len(lookups) > 64 { // a principal may be in many rules
+							clear(lookups)
+						}
+						both = [2]*Lookup{old.Lookup(c.Principal), next.Lookup(c.Principal)}
+						lookups[name] = both
+					}
+					a, b := both[0], both[1]
 					other := b
 					if pair[1] == old {
 						other = a
@@ -202,13 +212,9 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 	return all
 }
 
-// name identifies a principal for people.
+// name identifies a principal.
 func (w Principal) name() string {
-	parts := []string{attributesText(w.Attributes)}
-	if w.Username != "" {
-		parts = append(parts, w.Username)
-	}
-	return strings.Join(append(parts, w.ClientID), " ")
+	return fmt.Sprintf("%s %q %q", attributesText(w.Attributes), w.Username, w.ClientID)
 }
 
 // examples returns actions that an entry allows to a principal, which are enough to find a topic that
