@@ -22,10 +22,10 @@ type Change struct {
 // entries of either list, with examples for their patterns, and the given deeds.
 //
 // A principal has made-up values for the tokens of its rule, or values that fit the client id that the rule names, and
-// client ids that the rules tell apart. If the
-// other policy allows only a part of what an entry allows, an example of the rest is found, unless the search
-// exceeds searchLimit. Once ctx is done, changes are missing. A change may be missed if it depends on a certain value of a token, or concerns only clients
-// that fit several principals.
+// client ids that the rules tell apart. If the other policy allows only a part of what an entry allows, an example of the
+// rest is found, unless the search exceeds searchLimit. Once ctx is done, changes are missing. A change may be missed if it
+// depends on a certain value of a token, concerns only clients that fit several principals, or only a client id that one of
+// many entries of the other policy names.
 func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
 	compare := func(d Deed, who string, from *Entry, a, b *Entry) bool {
@@ -71,7 +71,6 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 				if connect := slices.DeleteFunc(slices.Clone(clients), refused); len(connect) > 0 {
 					clients = connect
 				}
-				tried := 0
 				for _, c := range clients {
 					if ctx.Err() != nil {
 						return changes
@@ -82,7 +81,7 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 					if len(r.connects) > 0 {
 						ask(r.connects[0], Connect, "", old.connect(c.Principal), next.connect(c.Principal))
 					}
-					if tried++; len(r.connects) == len(r.Entries) || tried > maxCallers && !c.told || tried > 8*maxCallers {
+					if len(r.connects) == len(r.Entries) {
 						continue
 					}
 					name := c.name()
@@ -141,19 +140,18 @@ func (c *Client) entries() map[string]bool {
 // An example is a principal that fits an alternative of a rule.
 type example struct {
 	Principal
-	id   string // the pattern of client ids that it is for; "" = any other id
-	told bool   // the pattern is one of Publish or Subscribe
+	id string // the pattern of client ids that it is for; "" = any other id
 }
 
 // clients returns principals of an alternative, with the client ids that the rule distinguishes, and with ids
 // that the rule allows and another policy does not.
 func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example {
-	all := []example{{who, "", false}}
+	all := []example{{who, ""}}
 	if alt.id != "" {
 		for _, e := range slices.Concat(r.connects, r.topics) {
 			for _, id := range e.ids.patterns() {
 				if fits, ok := alt.valuesFor(who, joined(id.parts)); ok {
-					all = append(all, example{fits, joined(id.parts), e.Methods != Connect})
+					all = append(all, example{fits, joined(id.parts)})
 				}
 			}
 		}
@@ -180,12 +178,12 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 			}
 		}
 	}
-	search := func(own *glob.Pattern, pattern string, told bool) {
+	search := func(own *glob.Pattern, pattern string) {
 		for _, list := range lists {
 			if id, found := without(own, func(id string) *glob.Pattern { return match(id, list...) }); found {
 				fits := who
 				fits.ClientID = id
-				all = append(all, example{fits, pattern, told})
+				all = append(all, example{fits, pattern})
 			}
 		}
 	}
@@ -200,14 +198,14 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 			done[id] = true
 			for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
 				if fits.ClientID = fitting(text, &who); own.Match([]byte(fits.ClientID)) {
-					all = append(all, example{fits, id, e.Methods != Connect})
+					all = append(all, example{fits, id})
 				}
 			}
-			search(own, id, e.Methods != Connect)
+			search(own, id)
 		}
 	}
 	if !slices.ContainsFunc(r.connects, func(e *Entry) bool { return len(e.ClientIDs) > 0 }) {
-		search(anyID(), "", false)
+		search(anyID(), "")
 	}
 	return all
 }

@@ -123,3 +123,21 @@ func BenchmarkCompare(b *testing.B) {
 		}
 	}
 }
+
+// TestCompareManyIDs: a loss of the last of many client ids is found.
+func TestCompareManyIDs(t *testing.T) {
+	var ids []string
+	for i := range 300 {
+		ids = append(ids, fmt.Sprint("c-", i))
+	}
+	rule := func(principals string) string {
+		return "      - principals: {" + principals + "}\n        brokerResources: [{method: Connect, clientIds: [" + strings.Join(ids, ", ") + "]}]\n" +
+			"        stateStoreResources: [{method: Write, keyType: Pattern, keys: [\"x/*\"]}]\n"
+	}
+	connect := "      - principals: {usernames: [ann]}\n        brokerResources: [{method: Connect}]\n"
+	old := parse(t, resource(rule("usernames: [ann]")))
+	next := parse(t, resource(connect+rule("clientIds: ["+strings.Join(ids[:299], ", ")+"]")))
+	if !slices.ContainsFunc(policy.Compare(t.Context(), old, next, nil), func(c policy.Change) bool { return c.Lost && c.ClientID == "c-299" && c.Method == policy.Write }) {
+		t.Error("c-299 writes x/* in the old policy only, and no such change is found")
+	}
+}
