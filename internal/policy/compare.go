@@ -26,31 +26,16 @@ type Change struct {
 // rest is found, unless the search exceeds searchLimit. Once ctx is done, changes are missing. A change may be missed if it
 // depends on a certain value of a token, concerns only clients that fit several principals, or only a client id that one of
 // many entries of the other policy names.
-func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Change) {
-	seen := make(map[string]bool)
-	compare := func(d Deed, who string, from *Entry, a, b *Entry) bool {
-		if (a == nil) == (b == nil) {
-			return false
-		}
-		id := fmt.Sprintf("%q %s %s %q %t", who, d.Method, from.Type, cmp.Or(from.Text, d.On), a != nil)
-		if !seen[id] {
-			seen[id] = true
-			changes = append(changes, Change{d, a != nil, a, b, from.Text})
-		}
-		return true
-	}
-	var asked [2]*Lookup // about the last deed
+func Compare(ctx context.Context, old, next *Policy, deeds []Deed) []Change {
+	c := comparison{ctx: ctx, old: old, next: next, seen: make(map[string]bool), lookups: make(map[string][2]*Lookup)}
 	for _, d := range deeds {
 		if ctx.Err() != nil {
-			return changes
+			return c.changes
 		}
-		if asked[0] == nil || asked[0].who.name() != d.name() {
-			asked = [2]*Lookup{old.Lookup(d.Principal), next.Lookup(d.Principal)}
-		}
-		compare(d, d.name(), &Entry{}, asked[0].Allowed(d.Action), asked[1].Allowed(d.Action))
+		both := c.lookUp(d.Principal)
+		c.compare(d, d.name(), &Entry{}, both[0].Allowed(d.Action), both[1].Allowed(d.Action))
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
-	lookups := make(map[string][2]*Lookup) // by the name of a principal
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
 	for _, pair := range [][2]*Policy{{old, next}, {next, old}} {
 		same := make(map[string]bool)
@@ -62,66 +47,94 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) (changes []Ch
 				continue
 			}
 			for _, alt := range r.alternatives() {
-				if ctx.Err() != nil {
-					return changes
-				}
 				who := alt.example(unused, r)
 				clients := r.clients(alt, who, pair[1].rulesFor(&who))
-				refused := func(c example) bool { return old.connect(c.Principal) == nil && next.connect(c.Principal) == nil }
+				refused := func(e example) bool { return old.connect(e.Principal) == nil && next.connect(e.Principal) == nil }
 				if connect := slices.DeleteFunc(slices.Clone(clients), refused); len(connect) > 0 {
 					clients = connect
 				}
-				for _, c := range clients {
+				for _, e := range clients {
 					if ctx.Err() != nil {
-						return changes
+						return c.changes
 					}
-					ask := func(e *Entry, m Method, on string, a, b *Entry) bool {
-						return compare(Deed{Principal: c.Principal, Action: Action{m, on}}, alt.key()+" "+c.id, e, a, b)
-					}
-					if len(r.connects) > 0 {
-						ask(r.connects[0], Connect, "", old.connect(c.Principal), next.connect(c.Principal))
-					}
-					if len(r.connects) == len(r.Entries) {
-						continue
-					}
-					name := c.name()
-					both, known := lookups[name]
-					if !known {
-						if len(lookups) > 64 { // a principal may be in many rules
-							clear(lookups)
-						}
-						both = [2]*Lookup{old.Lookup(c.Principal), next.Lookup(c.Principal)}
-						lookups[name] = both
-					}
-					a, b := both[0], both[1]
-					other := b
-					if pair[1] == old {
-						other = a
-					}
-					same := other.entries()
-					for _, e := range r.Entries {
-						for _, m := range e.Methods.Each() {
-							if ctx.Err() != nil {
-								return changes
-							}
-							if m == Connect || same[m.String()+entryKey(e)] {
-								continue
-							}
-							differs := func(on string) bool {
-								return ask(e, m, on, a.Allowed(Action{m, on}), b.Allowed(Action{m, on}))
-							}
-							if !slices.ContainsFunc(e.examples(&c.Principal, m, other.Client), differs) {
-								if key, found := other.lacks(e, &c.Principal, m); found {
-									differs(key)
-								}
-							}
-						}
-					}
+					c.rule(r, alt, e, pair[1] == old)
 				}
 			}
 		}
 	}
-	return changes
+	return c.changes
+}
+
+// A comparison is the state of Compare.
+type comparison struct {
+	ctx       context.Context
+	old, next *Policy
+	changes   []Change
+	seen      map[string]bool
+	lookups   map[string][2]*Lookup // by the name of a principal, who may be in many rules
+}
+
+func (c *comparison) lookUp(who Principal) [2]*Lookup {
+	name := who.name()
+	both, known := c.lookups[name]
+	if !known {
+		if len(c.lookups) > 64 {
+			clear(c.lookups)
+		}
+		both = [2]*Lookup{c.old.Lookup(who), c.next.Lookup(who)}
+		c.lookups[name] = both
+	}
+	return both
+}
+
+// compare records a change, unless both policies decide alike. who names the principals for whom it is the same change.
+func (c *comparison) compare(d Deed, who string, from, a, b *Entry) bool {
+	if (a == nil) == (b == nil) {
+		return false
+	}
+	id := fmt.Sprintf("%q %s %s %q %t", who, d.Method, from.Type, cmp.Or(from.Text, d.On), a != nil)
+	if !c.seen[id] {
+		c.seen[id] = true
+		c.changes = append(c.changes, Change{d, a != nil, a, b, from.Text})
+	}
+	return true
+}
+
+// rule compares what a rule allows to a principal. The rule is one of the new policy if isNew is set.
+func (c *comparison) rule(r *Rule, alt alternative, who example, isNew bool) {
+	ask := func(e *Entry, m Method, on string, a, b *Entry) bool {
+		return c.compare(Deed{Principal: who.Principal, Action: Action{m, on}}, alt.key()+" "+who.id, e, a, b)
+	}
+	if len(r.connects) > 0 {
+		ask(r.connects[0], Connect, "", c.old.connect(who.Principal), c.next.connect(who.Principal))
+	}
+	if len(r.connects) == len(r.Entries) {
+		return
+	}
+	both := c.lookUp(who.Principal)
+	other := both[1]
+	if isNew {
+		other = both[0]
+	}
+	same := other.entries()
+	for _, e := range r.Entries {
+		for _, m := range e.Methods.Each() {
+			if c.ctx.Err() != nil {
+				return
+			}
+			if m == Connect || same[m.String()+entryKey(e)] {
+				continue
+			}
+			differs := func(on string) bool {
+				return ask(e, m, on, both[0].Allowed(Action{m, on}), both[1].Allowed(Action{m, on}))
+			}
+			if !slices.ContainsFunc(e.examples(&who.Principal, m, other.Client), differs) {
+				if key, found := other.lacks(e, &who.Principal, m); found {
+					differs(key)
+				}
+			}
+		}
+	}
 }
 
 // entries returns what identifies the entries that a client has. Whatever it has, is the same for an equal entry.

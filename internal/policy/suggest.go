@@ -59,19 +59,54 @@ func keyEntries(r *Rule, keys map[string]Method, wild map[string]bool) (entries 
 	return entries
 }
 
+// A seen is what an alternative did.
+type seen struct {
+	who   alternative
+	ids   map[string]bool // of a user's Connect
+	deeds map[Action]bool
+	keys  map[string]Method
+	wild  map[string]bool // the keys that are patterns
+}
+
+// add adds a deed. An error says why no rule can express it.
+func (s *seen) add(d Deed) error {
+	switch {
+	case d.Method&(Read|Write) != 0:
+		if strings.ContainsAny(d.On, "*?[") && utf8.ValidString(d.On) && !strings.ContainsAny(d.On, "{}") {
+			key := d.On
+			if !d.Written {
+				key = QuotePattern(key)
+			}
+			s.wild[key] = true
+			s.keys[key] |= d.Method
+			return nil
+		}
+		s.keys[d.On] |= d.Method
+	case d.Method == Connect && s.who.user != "":
+		if strings.ContainsAny(d.ClientID, "{}") {
+			return fmt.Errorf("%s as %q: no rule can name this client id, because it contains a brace", d.Method, d.ClientID)
+		}
+		s.ids[d.ClientID] = true
+		s.deeds[Action{Method: Connect}] = true
+	default:
+		d.On = d.topic()
+		if strings.Contains(d.On, tokenStart) && !d.Written {
+			return fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
+		}
+		if e := (&Entry{Methods: d.Method}).changed(d.On); e.never != "" {
+			return fmt.Errorf("%s %q: no rule can name this topic: %s", d.Method, d.On, e.never)
+		}
+		s.deeds[d.Action] = true
+	}
+	return nil
+}
+
 // Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
 // id may do what it did. Exceptions: a filter includes the narrower filters, and users of the same
 // client id share what it may do. An error says what no rule can express.
 //
 // Once ctx is done, its cause is returned.
 func Suggest(ctx context.Context, deeds []Deed) ([]*Rule, error) {
-	type seen struct {
-		who   alternative
-		ids   map[string]bool // of a user's Connect
-		deeds map[Action]bool
-		keys  map[string]Method
-		wild  map[string]bool // the keys that are patterns
-	}
 	all := make(map[string]*seen)
 	for _, d := range deeds {
 		if ctx.Err() != nil {
@@ -86,33 +121,8 @@ func Suggest(ctx context.Context, deeds []Deed) ([]*Rule, error) {
 			s = &seen{who, make(map[string]bool), make(map[Action]bool), make(map[string]Method), make(map[string]bool)}
 			all[who.key()] = s
 		}
-		switch {
-		case d.Method&(Read|Write) != 0:
-			if strings.ContainsAny(d.On, "*?[") && utf8.ValidString(d.On) && !strings.ContainsAny(d.On, "{}") {
-				key := d.On
-				if !d.Written {
-					key = QuotePattern(key)
-				}
-				s.wild[key] = true
-				s.keys[key] |= d.Method
-				continue
-			}
-			s.keys[d.On] |= d.Method
-		case d.Method == Connect && s.who.user != "":
-			if strings.ContainsAny(d.ClientID, "{}") {
-				return nil, fmt.Errorf("%s as %q: no rule can name this client id, because it contains a brace", d.Method, d.ClientID)
-			}
-			s.ids[d.ClientID] = true
-			s.deeds[Action{Method: Connect}] = true
-		default:
-			d.On = d.topic()
-			if strings.Contains(d.On, tokenStart) && !d.Written {
-				return nil, fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
-			}
-			if e := (&Entry{Methods: d.Method}).changed(d.On); e.never != "" {
-				return nil, fmt.Errorf("%s %q: no rule can name this topic: %s", d.Method, d.On, e.never)
-			}
-			s.deeds[d.Action] = true
+		if err := s.add(d); err != nil {
+			return nil, err
 		}
 	}
 	same := make(map[string]*Rule) // by what the rule allows

@@ -278,11 +278,3 @@ func difference(want, got string) string {
 	}
 	return b.String()
 }
-
-func indented(s string) string {
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
-	}
-	return b.String()
-}
