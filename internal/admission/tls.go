@@ -233,6 +233,7 @@ func Handshake(ctx context.Context, nc net.Conn) error {
 	c.inTurn = false
 	<-turns
 	if err == nil {
+		c.arrived = 0
 		c.complete.Store(true)
 	}
 	return err
