@@ -115,8 +115,7 @@ func (t *Terminal) size() (width, height int) {
 // ReadEntry shows a prompt and reads an entry. The error is [ErrInterrupted] after Ctrl-C,
 // io.EOF after Ctrl-D on an empty line or when the terminal is gone, and the cause of ctx if ctx ends.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
-	_ = t.raw()                        // after an error, keys arrive line by line
-	defer func() { _ = t.restore() }() // it fails if the terminal is gone, which the next read reports
+	_ = t.raw() // after an error, keys arrive line by line
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prompt, t.editing, t.entered = clean(prompt), true, false
@@ -168,11 +167,12 @@ func (t *Terminal) nextKey(ctx context.Context) (keyboard.Key, error) {
 // clean escapes the unprintable characters of a prompt, but not its backslashes.
 func clean(prompt string) string { return strings.ReplaceAll(format.Escape(prompt), `\\`, `\`) }
 
-// leave ends the editing of the line, writes mark after it and moves to the next row. The
-// caller holds t.mu.
+// leave ends the editing of the line, writes mark after it and moves to the next row. Only then is the terminal told that
+// no line is edited, so that a Ctrl-C that comes after that is a signal. The caller holds t.mu.
 func (t *Terminal) leave(mark string) {
 	t.editing, t.found.on = false, false
 	t.screen.leave(t.prompt, t.line.Runes(), mark)
+	_ = t.restore() // it fails if the terminal is gone, which the next read reports
 	t.screen.write([]byte(pasteOff))
 }
 
