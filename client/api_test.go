@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -402,4 +403,35 @@ func send(ctx context.Context, s *client.Session) error {
 		}
 	}
 	return nil
+}
+
+// TestPipelineResultsEnd: when the loop has ended, no further command is sent.
+func TestPipelineResultsEnd(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	store := emulator.Start(t, emulator.Options{Observe: func(e emulator.Event) {
+		if e.Verb == "set" {
+			sent.Add(1)
+		}
+	}})
+	s := dial(t, store, client.Options{})
+	for range 100 {
+		p := s.Pipeline(64)
+		for range p.Results(t.Context(), func(yield func(client.Command) bool) {
+			for yield(client.Set("k", "")) {
+			}
+		}) {
+			break
+		}
+		if err := p.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := sent.Load()
+		for range 10 {
+			must(s.Get(t.Context(), "k"))(t)
+		}
+		if n := sent.Load() - before; n > 0 {
+			t.Fatalf("%d commands came after the loop", n)
+		}
+	}
 }

@@ -250,6 +250,40 @@ func TestLockAlone(t *testing.T) {
 	}
 }
 
+// TestLockSole: a session that comes back for a lock that nobody else wants loses a tenth of its time at most, however slow
+// the network is.
+func TestLockSole(t *testing.T) {
+	t.Parallel()
+	const turns = 50
+	for _, latency := range []time.Duration{100 * time.Microsecond, 5 * time.Millisecond, 40 * time.Millisecond, 300 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			store := startVirtual(t, emulator.Options{Latency: latency})
+			defer store.Close()
+			s := store.dial(t, newBarrier(), Options{})
+			defer s.Close()
+			turn := func() {
+				l, err := s.Lock(t.Context(), theLock)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			turn()
+			first := time.Since(began)
+			for range turns - 1 {
+				turn()
+			}
+			t.Logf("latency %v: the first turn took %v, all %v", latency, first, time.Since(began))
+			if took, most := time.Since(began), turns*first*11/10+3*time.Millisecond; took > most {
+				t.Errorf("latency %v: %d turns took %v, of which the first took %v", latency, turns, took, first)
+			}
+		})
+	}
+}
+
 // TestLockFairLost: if 40 % of the notifications are lost, a lock for which clients wait is free no longer than they poll.
 func TestLockFairLost(t *testing.T) {
 	t.Parallel()

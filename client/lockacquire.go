@@ -86,7 +86,7 @@ type acquisition struct {
 	since     time.Time     // when the first of these holders was reported
 	lastPace  time.Duration // see pace, at the last rest
 	gap       time.Duration // how long the lock was free when it last passed, beyond a round trip
-	roundTrip time.Duration // of the last refused attempt, or in which others took the lock, if that was less
+	roundTrip time.Duration // of the last refused attempt, before that of the watch; less if others took the lock in less
 
 	reported    []byte    // the holder last passed to OnWait
 	reportedAt  time.Time // when reported was passed to OnWait
@@ -121,7 +121,9 @@ func (a *acquisition) begin(ctx context.Context) error {
 	}
 	sent := time.Now()
 	err := a.watch(ctx)
-	a.roundTrip = time.Since(sent) // at most two; the first attempt is one
+	if took := time.Since(sent); took < quickHold { // otherwise the watch may have waited for a connection
+		a.roundTrip = took // at most two; the first attempt is one
+	}
 	return err
 }
 

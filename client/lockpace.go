@@ -22,10 +22,10 @@ func (s *Session) setTurn(name string, set func(*turn)) {
 	const most = 64 // locks for which a session keeps turns
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.turns == nil || len(s.turns) >= most {
+	t, known := s.turns[name]
+	if s.turns == nil || !known && len(s.turns) >= most {
 		s.turns = make(map[string]turn)
 	}
-	t := s.turns[name]
 	set(&t)
 	s.turns[name] = t
 }
@@ -60,10 +60,15 @@ func (a *acquisition) remember() {
 }
 
 // comesBack reports whether to give way to others although the lock is free: the session released it so recently that they
-// have had no time to try. It does so once in quickHold as long as there are none.
+// have had no time to try. As long as there are none, it does so once in a while, so that giving way costs a tenth of the
+// time at most. On a slow network the watch has given them that time.
 func (a *acquisition) comesBack() bool {
-	return time.Since(a.last.released) < 2*a.trip() && time.Since(a.last.gaveWay) > quickHold
+	rarely := max(quickHold, 10*giveWay*a.trip())
+	return a.roundTrip > 0 && time.Since(a.last.released) < 2*a.trip() && time.Since(a.last.gaveWay) > rarely
 }
+
+// giveWay is for how many round trips a session that comes back waits, which is longer than any other waits.
+const giveWay = 3
 
 // wakeTime is the time within which an ordinary system wakes a program that waits: what two clients measure differs by so
 // much. Pauses that are to tell who waited longer are thus counted in round trips of at least this long.
@@ -81,7 +86,7 @@ func (a *acquisition) pause() time.Duration {
 	waited, pause := time.Since(a.began), a.rank()
 	switch {
 	case a.givesWay:
-		return 3 * a.trip()
+		return giveWay * a.trip()
 	case a.handOvers == 0 && a.last.alone >= 3 && mathrand.N(8) > 0:
 		return 0
 	case a.handOvers == 0 && waited < quickHold:
@@ -142,8 +147,9 @@ func (a *acquisition) pace() time.Duration {
 	return time.Since(a.since) / time.Duration(a.passed)
 }
 
-// crowded reports whether the lock passes so quickly that this client should rest. It does not if the lock was last free for
-// so long that whoever took it is much younger than this client; the oldest of a large crowd cannot tell.
+// crowded reports whether the lock passes so quickly that this client should rest. A client does not rest if the last
+// hand-over took so long that a much younger client must have won. The oldest clients of a large crowd all try at once, so
+// that they cannot tell.
 func (a *acquisition) crowded() bool {
 	passes := crowdPasses
 	if a.rests > 0 {

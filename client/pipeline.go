@@ -175,7 +175,8 @@ func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
 // Results queues commands and yields each of them when its result comes; InFlight.Wait then returns at once. A command
 // that could not be sent is yielded with the error of Queue. The sequence commands runs in a goroutine of its own, and may
-// wait for results that the loop gets. If the loop ends early, Drain waits for the requests in flight.
+// wait for results that the loop gets. If the loop ends early, no further command is sent, and Drain waits for the requests
+// in flight.
 //
 //	for f := range p.Results(ctx, commands) {
 //		if set, err := client.As[client.SetResult](f.Wait(ctx)); err != nil || !set.Applied {
@@ -187,7 +188,27 @@ func (p *Pipeline) Results(ctx context.Context, commands iter.Seq[Command]) iter
 		ended := make(chan *InFlight, p.limit+1) // never full: at most as many as places
 		places := make(chan struct{}, p.limit+1) // taken by commands that were not yielded yet
 		all, stop := make(chan struct{}), make(chan struct{})
-		defer close(stop)
+		var queueing sync.Mutex // held while a command is queued: none is once the loop has ended
+		defer func() {
+			close(stop)
+			queueing.Lock()
+			defer queueing.Unlock()
+		}()
+		queue := func(c Command) bool {
+			queueing.Lock()
+			defer queueing.Unlock()
+			select {
+			case <-stop:
+				return false
+			default:
+			}
+			if _, err := p.queue(ctx, c, &InFlight{pipe: p, command: &c, ended: ended}); err != nil {
+				unsent := &InFlight{pipe: p, command: &c, err: err}
+				unsent.over.Store(true)
+				ended <- unsent
+			}
+			return true
+		}
 		go func() {
 			defer close(all)
 			for c := range commands {
@@ -196,10 +217,8 @@ func (p *Pipeline) Results(ctx context.Context, commands iter.Seq[Command]) iter
 				case <-stop:
 					return
 				}
-				if _, err := p.queue(ctx, c, &InFlight{pipe: p, command: &c, ended: ended}); err != nil {
-					unsent := &InFlight{pipe: p, command: &c, err: err}
-					unsent.over.Store(true)
-					ended <- unsent
+				if !queue(c) {
+					return
 				}
 			}
 			p.Flush()

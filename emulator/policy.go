@@ -377,7 +377,7 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 // maxExplaining bounds the time that the server, which is locked meanwhile, spends on explaining refusals, for each second.
 const maxExplaining = 50 * time.Millisecond
 
-// An explanations bounds what the server explains of refusals: with many rules, an explanation takes far longer than the refusal.
+// explanations limits how many refusals the server explains: with many rules, an explanation takes far longer than a refusal.
 type explanations struct {
 	second time.Time     // when the current second began
 	spent  time.Duration // on explanations in this second

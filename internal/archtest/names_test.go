@@ -99,7 +99,7 @@ func docs(t *testing.T, dir string) (types map[string]string, all string) {
 	return types, p.Doc
 }
 
-// members returns the exported fields and methods of a type, without those of interfaces that everybody knows.
+// members returns the exported fields and methods of a type, without methods of the standard library's interfaces, such as Error.
 func members(of *types.Named) (names []string) {
 	for i := range of.NumMethods() {
 		names = append(names, of.Method(i).Name())

@@ -156,8 +156,8 @@ func (c *checker) elsewhere(a *actor, step int) (name string) {
 	return name
 }
 
-// together reports whether may is true for an actor and another one that may do a step, which one client may be. It tries as
-// many others as one client plausibly is.
+// together reports whether may is true for an actor and another one that may do a step, which one client may be. It tries
+// eight others at most.
 func (c *checker) together(a *actor, step int, may func(both alternative, other *actor) bool) bool {
 	tried := 0
 	for _, kind := range c.kinds[step] {

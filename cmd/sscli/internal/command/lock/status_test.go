@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// runLock runs a subcommand of lock against a store.
+// run runs a subcommand of lock against a store.
 var run = apptest.Runner(app.Command{Name: "lock", New: lock.New})
 
 // hold acquires or renews a lock for a minute, as holder.

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// runPing runs ping against a store; nil = none.
+// run runs ping against a store; nil = none.
 var run = apptest.Runner(app.Command{Name: "ping", New: ping.New})
 
 func TestSummary(t *testing.T) {

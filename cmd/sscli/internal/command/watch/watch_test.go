@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// runWatch runs watch against a store; nil = none.
+// run runs watch against a store; nil = none.
 var run = apptest.Runner(app.Command{Name: "watch", New: watch.New})
 
 // TestEnds: what ends a watch, with which exit code and reason.
