@@ -39,11 +39,20 @@ func (c *Client) Cut() {
 
 func (c *Client) isClosing() bool { return c.closing || c.closed }
 
+// standAtEnd is [Broker.StandInLine] before the end of a connection, which is costly: it ends a session, or sets its timers,
+// and publishes a will. It reports whether the connection has ended meanwhile.
+func (c *Client) standAtEnd() bool {
+	return c.b.StandInLine(func() bool { return true }) && c.isClosing()
+}
+
 // handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).
 func (c *Client) handleDisconnect(body []byte) *Error {
 	code, expiry, err := decodeDisconnect(c.Version, body)
 	if err != nil {
 		return err
+	}
+	if c.standAtEnd() {
+		return nil
 	}
 	s := c.session
 	if expiry != nil {
@@ -78,6 +87,9 @@ func decodeDisconnect(version byte, body []byte) (code byte, expiry *uint32, err
 // error's code in CONNACK or DISCONNECT.
 func (c *Client) protocolError(err *Error) {
 	c.b.log.Info("protocol error", "client", c.ID, "code", err.Code, "error", err.Why)
+	if c.standAtEnd() {
+		return
+	}
 	if c.session == nil && c.Version == version5 {
 		c.refuse(Verdict{Code: err.Code, Text: err.Why})
 		return

@@ -30,7 +30,9 @@ func (c *Client) grow(size int, torn bool) {
 		c.out, c.begun = nil, 0
 	}
 	if c.out == nil {
-		c.out = c.b.takeSpare()
+		if c.out = c.b.takeSpare(); c.out == nil && len(c.parts) > 0 { // more will follow: growing leaves garbage
+			c.out = make([]byte, 0, block)
+		}
 		c.chargeBuffers(cap(c.out))
 	}
 	before := cap(c.out)

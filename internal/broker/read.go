@@ -83,7 +83,7 @@ func (c *Client) readLoop() {
 		c.discard(c.raw)
 	}
 	b := c.b
-	b.Lock()
+	b.lockFor(muchWork) // see standAtEnd
 	defer b.Unlock()
 	if !c.isClosing() {
 		b.log.Debug("connection lost", "client", c.ID, "error", err)
@@ -209,7 +209,9 @@ func (c *Client) readTimedOut() bool {
 		c.readDeadline(left)
 		return true
 	}
-	c.disconnect(keepAliveTimeout, "")
+	if !c.standAtEnd() {
+		c.disconnect(keepAliveTimeout, "")
+	}
 	return true
 }
 

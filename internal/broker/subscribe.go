@@ -30,6 +30,9 @@ const (
 	maxFilterBytes = 4 << 20
 )
 
+// isCostly reports whether the packet is much work; see StandInLine.
+func (p *subscribePacket) isCostly() bool { return len(p.filters) > 8 }
+
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
 	d := decoder{body: body}
 	if len(body) > maxFilterBytes {
@@ -82,6 +85,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	}
 	codes := make([]byte, len(p.filters))
 	var retained []*subscription // subscriptions that get retained messages
+	c.b.StandInLine(p.isCostly)
 	locked := time.Now()
 	for i := range p.filters {
 		c.b.yieldAfter(&locked)
@@ -220,6 +224,7 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 		return err
 	}
 	var codes []byte
+	c.b.StandInLine(p.isCostly)
 	locked := time.Now()
 	for _, r := range p.filters {
 		c.b.yieldAfter(&locked)

@@ -78,3 +78,54 @@ func TestHandleInLine(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowdsInLine: while others wait, a connection ends in line, whatever ends it, and so do many topic filters.
+func TestCrowdsInLine(t *testing.T) {
+	t.Parallel()
+	var filters []byte
+	for i := range 9 {
+		filters = append(filters, 0, 1, '0'+byte(i), 0)
+	}
+	for _, test := range []struct {
+		name string
+		sent []byte // what the client sends last; nil = it closes the connection
+	}{
+		{"closed", nil},
+		{"disconnect", []byte{typeDisconnect << 4, 0}},
+		{"disconnect with the will", []byte{typeDisconnect << 4, 1, 4}},
+		{"garbage", []byte{0, 0}},
+		{"subscribe", append([]byte{typeSubscribe<<4 | 2, byte(3 + len(filters)), 0, 1, 0}, filters...)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inLine := make(chan bool, 10)
+			var b *Broker
+			b = New(Options{
+				Disconnected: func(*Client) { inLine <- b.inLine },
+				Authorize:    func(*Identity, string, bool) bool { inLine <- b.inLine; return true },
+			})
+			defer b.Close()
+			client, server := net.Pipe()
+			defer client.Close()
+			b.serveConn(server, "")
+			if err := client.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Write([]byte("\x10\x0e\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x01c")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Read(make([]byte, 1000)); err != nil { // CONNACK
+				t.Fatal(err)
+			}
+			b.waiting.Add(1)
+			if test.sent == nil {
+				client.Close()
+			} else if _, err := client.Write(test.sent); err != nil {
+				t.Fatal(err)
+			}
+			if !<-inLine {
+				t.Error("it did not stand in line")
+			}
+		})
+	}
+}

@@ -27,13 +27,20 @@ func crowds() []attack {
 		})
 		return err
 	}
-	// atOnce connects the crowd, and then calls f for each client.
-	atOnce := func(ctx context.Context, t *target, o connectOptions, f func(*client) error) (string, error) {
+	var filters []string
+	for i := range 10 {
+		filters = append(filters, fmt.Sprint("a", i), fmt.Sprint("b/+/", i), fmt.Sprintf("c%d/#", i))
+	}
+	// atOnce connects the crowd, calls setUp for each client, and then f for each client.
+	atOnce := func(ctx context.Context, t *target, o connectOptions, f func(*client) error, setUp ...func(*client) error) (string, error) {
 		clients := make([]*client, t.scale(crowd))
 		if n, err := inParallel(ctx, len(clients), func(i int) (err error) {
 			own := o
 			own.id = fmt.Sprint("crowd", i)
 			clients[i], err = connectToStore(t, own)
+			for j := 0; j < len(setUp) && err == nil; j++ {
+				err = setUp[j](clients[i])
+			}
 			return err
 		}); err != nil {
 			return fmt.Sprintf("%d clients, then %s", n, plain(err)), nil
@@ -67,7 +74,37 @@ func crowds() []attack {
 			if err := heirs(ctx, t, "will"); err != nil {
 				return "", err
 			}
-			return atOnce(ctx, t, connectOptions{will: make([]byte, 1000)}, func(c *client) error { return c.Close() })
+			return atOnce(ctx, t, connectOptions{will: make([]byte, 1000)}, (*client).Close)
+		}},
+		{name: "2,000 clients with a will of 1 KB to 500 that do not read, which ask for it with DISCONNECT at once", run: func(ctx context.Context, t *target) (string, error) {
+			if err := heirs(ctx, t, "will"); err != nil {
+				return "", err
+			}
+			return atOnce(ctx, t, connectOptions{will: make([]byte, 1000)}, func(c *client) error {
+				_, err := c.Write([]byte{packets.DISCONNECT << 4, 1, packets.DisconnectDisconnectWithWillMessage})
+				return err
+			})
+		}},
+		{name: "2,000 clients with 30 subscriptions, closed at once", run: func(ctx context.Context, t *target) (string, error) {
+			return atOnce(ctx, t, connectOptions{}, (*client).Close, func(c *client) error { return c.subscribe(filters...) })
+		}},
+		{name: "2,000 clients that subscribe to 30 filters at once", run: func(ctx context.Context, t *target) (string, error) {
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error {
+				_, err := c.Write(subscribePacket(&packets.Properties{}, filters...))
+				return err
+			})
+		}},
+		{name: "2,000 clients that unsubscribe from 30 filters at once", run: func(ctx context.Context, t *target) (string, error) {
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error {
+				_, err := c.Write(encoded(&packets.Unsubscribe{PacketID: 2, Topics: filters, Properties: &packets.Properties{}}))
+				return err
+			}, func(c *client) error { return c.subscribe(filters...) })
+		}},
+		{name: "2,000 Redis clients with ten subscriptions, closed at once", run: func(ctx context.Context, t *target) (string, error) {
+			return redisCrowd(ctx, t, (*redisClient).Close, func(c *redisClient) error {
+				_, err := c.do(patience, []byte("PSUBSCRIBE"), []byte("a*"), []byte("b*"), []byte("c*"), []byte("d*"), []byte("e*"), []byte("f*"), []byte("g*"), []byte("h*"), []byte("i*"), []byte("j*"))
+				return err
+			})
 		}},
 		{name: "2,000 clients that publish 200 messages to ten at once", run: func(ctx context.Context, t *target) (string, error) {
 			return publishToTen(ctx, t, 200)
@@ -214,16 +251,27 @@ func crowds() []attack {
 
 // redisAtOnce connects the crowd to the Redis port, and then writes the same commands for each client.
 func redisAtOnce(ctx context.Context, t *target, commands string) (string, error) {
+	return redisCrowd(ctx, t, func(c *redisClient) error {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		_, err := io.WriteString(c, commands)
+		return err
+	})
+}
+
+// redisCrowd connects the crowd to the Redis port, calls setUp for each client, and then f for each client.
+func redisCrowd(ctx context.Context, t *target, f func(*redisClient) error, setUp ...func(*redisClient) error) (string, error) {
 	clients := make([]*redisClient, t.scale(crowd))
 	if _, err := inParallel(ctx, len(clients), func(i int) (err error) {
 		clients[i], err = connectToRedis(t)
+		for j := 0; j < len(setUp) && err == nil; j++ {
+			err = setUp[j](clients[i])
+		}
 		return err
 	}); err != nil {
 		return answered("", err)
 	}
 	for _, c := range clients {
-		go func() { _, _ = io.Copy(io.Discard, c) }()
-		if _, err := io.WriteString(c, commands); err != nil {
+		if err := f(c); err != nil {
 			return answered("", err)
 		}
 	}
