@@ -85,8 +85,8 @@ type acquisition struct {
 	passed    int           // how often the lock has passed quickly since it last passed slowly
 	since     time.Time     // when the first of these holders was reported
 	lastPace  time.Duration // see pace, at the last rest
-	gap       time.Duration // how long the lock was free when it last passed, beyond a round trip
-	roundTrip time.Duration // of the last refused attempt, before that of the watch; less if others took the lock in less
+	gap       time.Duration // how long the lock is free when it passes, beyond a round trip; one pass changes it by a fourth
+	roundTrip time.Duration // of the watch, then of refused attempts; less if others took the lock in less
 
 	reported    []byte    // the holder last passed to OnWait
 	reportedAt  time.Time // when reported was passed to OnWait
@@ -243,7 +243,8 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		case c.err == nil:
 			a.answered, failures = true, 0
 			a.reportTrouble(nil)
-			a.roundTrip = time.Since(c.lease.Sent)
+			took := time.Since(c.lease.Sent)
+			a.roundTrip = min(took, cmp.Or(a.roundTrip, took)*5/4) // one attempt that took long changes it little
 		case a.o.Try || !a.keepsTrying(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:

@@ -60,10 +60,10 @@ func (a *acquisition) remember() {
 }
 
 // comesBack reports whether to give way to others although the lock is free: the session released it so recently that they
-// have had no time to try. As long as there are none, it does so once in a while, so that giving way costs a tenth of the
-// time at most. On a slow network the watch has given them that time.
+// have had no time to try. As long as there are none, it does so once in a while, so that giving way costs a twentieth of
+// the time. On a slow network the watch has given them that time.
 func (a *acquisition) comesBack() bool {
-	rarely := max(quickHold, 10*giveWay*a.trip())
+	rarely := 20 * giveWay * a.trip()
 	return a.roundTrip > 0 && time.Since(a.last.released) < 2*a.trip() && time.Since(a.last.gaveWay) > rarely
 }
 
@@ -79,8 +79,8 @@ const wakeTime = time.Millisecond
 // shortens that by a sixth. Those that are later learn from the watch who has the lock, and do not try.
 //
 // A client that has seen no other acquire the lock waits twice as long, but at most 5 ms longer. It does not if it has
-// waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, a last hand-over
-// that was quicker shows that an older client waits: this client then waits for twice the difference longer. A session that
+// waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, hand-overs that
+// were quicker show that older clients wait: this client then waits for twice the difference longer. A session that
 // has just released the lock waits longer than any other.
 func (a *acquisition) pause() time.Duration {
 	waited, pause := time.Since(a.began), a.rank()
@@ -108,11 +108,11 @@ func (a *acquisition) rank() time.Duration {
 func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a client that has
-// seen the lock pass quickly crowdPasses times rests: it does not watch the key for about as long as it has waited, at most
-// the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
-// clients wait. After each rest it watches for one more hand-over than after the one before, so that the oldest hardly rest.
+// seen the lock pass quickly crowdPasses times rests: it does not watch the key for up to half as long as it has waited, at
+// most the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
+// clients wait. After every third rest it watches for one more hand-over than before.
 const (
-	crowdPasses = 12
+	crowdPasses = 8
 	restPasses  = 64
 	maxRest     = 2 * time.Second
 
@@ -136,7 +136,7 @@ func (a *acquisition) countPass(at time.Time) {
 	}
 	a.passed++
 	a.roundTrip = min(a.roundTrip, at.Sub(a.released))
-	a.gap = max(0, at.Sub(a.released)-a.roundTrip)
+	a.gap += (max(0, at.Sub(a.released)-a.roundTrip) - a.gap) / 4
 }
 
 // pace returns the mean time in which the lock passed from client to client; 0 = it has not.
@@ -147,25 +147,25 @@ func (a *acquisition) pace() time.Duration {
 	return time.Since(a.since) / time.Duration(a.passed)
 }
 
-// crowded reports whether the lock passes so quickly that this client should rest. A client does not rest if the last
-// hand-over took so long that a much younger client must have won. The oldest clients of a large crowd all try at once, so
-// that they cannot tell.
+// crowded reports whether the lock passes so quickly that this client should rest. A client does not rest if hand-overs take
+// so long that much younger clients must have won: then the crowd is small. The oldest clients of a large crowd all try at
+// once; the lock is then free for hardly longer than a round trip.
 func (a *acquisition) crowded() bool {
 	passes := crowdPasses
 	if a.rests > 0 {
-		passes = a.rests + 2
+		passes = 2 + a.rests/2
 	}
 	rank := a.rank()
-	return a.passed >= passes && a.pace() < quickHold && (rank == 0 || rank > a.gap*3/4)
+	return a.passed >= passes && a.pace() < quickHold && max(rank, a.trip()/4) > a.gap*3/4
 }
 
 // rest ends the watch, and watches again after a while.
 func (a *acquisition) rest(ctx context.Context) error {
-	most := min(maxRest, restPasses*a.pace(), time.Since(a.began), a.left()/2)
+	most := min(maxRest, restPasses*a.pace(), time.Since(a.began)/2, a.left()/2)
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
-	if err := a.s.sleep(ctx, most/3+mathrand.N(max(most*2/3, 1))); err != nil {
+	if err := a.s.sleep(ctx, most/2+mathrand.N(max(most/2, 1))); err != nil {
 		return err
 	}
 	a.rests, a.lastPace = a.rests+1, a.pace()

@@ -19,7 +19,7 @@ import (
 )
 
 // contestRows returns rows about a lock for which workers compete: each holds it, releases it and comes back at once.
-// Without -full a contest lasts eight seconds. With -full it lasts until 1,000 hand-overs, 15 of each worker, or two minutes.
+// A contest lasts until 500 hand-overs, with -full 1,000, at least 15 for each worker; at most half a minute, with -full two.
 func contestRows(b *bench) []row {
 	sizes := []int{3, 10, 40, 100}
 	holds := []time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 90 * time.Millisecond}
@@ -84,7 +84,7 @@ func (c contest) share() float64 {
 
 // contest lets workers compete.
 func (s *side) contest(workers int, hold time.Duration, take turn) contest {
-	long, most := 8*time.Second, 1<<30
+	long, most := 30*time.Second, max(500, 15*workers)
 	if s.full {
 		long, most = 2*time.Minute, max(1000, 15*workers)
 	}
