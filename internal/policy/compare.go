@@ -191,8 +191,20 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 			}
 		}
 	}
+	texts := make([]map[string]bool, len(lists)) // of the patterns in each list
 	search := func(own *glob.Pattern, pattern string) {
-		for _, list := range lists {
+		for i, list := range lists {
+			if texts[i] == nil {
+				texts[i] = make(map[string]bool)
+				for _, e := range list {
+					for _, p := range e.ids.patterns() {
+						texts[i][joined(p.parts)] = true
+					}
+				}
+			}
+			if texts[i][pattern] { // the same pattern matches the same ids
+				continue
+			}
 			if id, found := without(own, func(id string) *glob.Pattern { return match(id, list...) }); found {
 				fits := who
 				fits.ClientID = id

@@ -26,6 +26,7 @@ type suite struct {
 	file     string
 	policies []string // relative to the file
 	clients  []tested
+	asked    *policy.Policy // the file itself, if it is an authorization
 }
 
 // tested is a client with what is expected of it.
@@ -77,7 +78,7 @@ for an authorization with what each of its principals may do.`,
 					return err
 				}
 				if len(policies) > 0 {
-					s.policies = policies
+					s.policies, s.asked = policies, nil
 				}
 				suites = append(suites, s)
 			}
@@ -100,6 +101,9 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 		return &fault.UsageError{Err: fmt.Errorf("%s: %s", format.Location(name, max(line, 1), 0), fmt.Sprintf(message, args...))}
 	}
 	s.file = name
+	if write && !strings.Contains(source, "tests") {
+		return suiteOf(ctx, a, name)
+	}
 	docs, err := yamltext.Parse(ctx, []byte(source))
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
 		return s, wrong(e.Line, "%v", e)
@@ -108,12 +112,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 	}
 	if len(docs) != 1 || yamltext.Member(docs[0], "tests") == nil {
 		if write {
-			s.policies = []string{filepath.Base(name)}
-			p, err := read(ctx, a, name)
-			if err == nil {
-				s.clients = clientsOf(ctx, p)
-			}
-			return s, err
+			return suiteOf(ctx, a, name)
 		}
 		return s, wrong(1, "no expectations: expected policy: FILE and tests:; sscli policy test --write makes them from a policy")
 	}
@@ -135,6 +134,15 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 		}
 	}
 	return s, nil
+}
+
+// suiteOf returns the questions about what an authorization allows.
+func suiteOf(ctx context.Context, a *app.App, name string) (s suite, err error) {
+	s.file, s.policies = name, []string{filepath.Base(name)}
+	if s.asked, err = read(ctx, a, name); err == nil {
+		s.clients = clientsOf(ctx, s.asked)
+	}
+	return s, err
 }
 
 func scalars(n *yamltext.Node) (all []string) {
@@ -255,9 +263,12 @@ func test(ctx context.Context, a *app.App, suites []suite, junit string, write b
 		if len(names) == 0 {
 			return fault.Usagef("%s names no policy: add policy: FILE, or --policy FILE", format.Path(s.file))
 		}
-		p, err := read(ctx, a, names...)
-		if err != nil {
-			return err
+		p := s.asked
+		if p == nil {
+			var err error
+			if p, err = read(ctx, a, names...); err != nil {
+				return err
+			}
 		}
 		var one junitSuite
 		for i, client := range s.clients {
