@@ -38,6 +38,18 @@ func (l *idList) patterns() []idPattern {
 	return l.all
 }
 
+// idPatterns returns the patterns of client ids in a rule. The entries of a resource share theirs.
+func (r *Rule) idPatterns() (all []idPattern) {
+	var last *idList
+	for _, e := range r.narrow {
+		if e.ids != last {
+			last = e.ids
+			all = append(all, e.ids.patterns()...)
+		}
+	}
+	return all
+}
+
 // find returns a pattern that matches the client's id, or nil.
 func (l *idList) find(who *Principal) *idPattern {
 	if l == nil {

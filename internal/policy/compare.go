@@ -27,7 +27,7 @@ type Change struct {
 // depends on a certain value of a token, concerns only clients that fit several principals, or only a client id that one of
 // many entries of the other policy names.
 func Compare(ctx context.Context, old, next *Policy, deeds []Deed) []Change {
-	c := comparison{ctx: ctx, old: old, next: next, seen: make(map[string]bool), lookups: make(map[string][2]*Lookup)}
+	c := comparison{ctx: ctx, old: old, next: next, seen: make(map[string]bool), lookups: make(map[string][2]*Lookup), makes: [2]*Lookups{old.Lookups(), next.Lookups()}, others: make(map[otherwise][]granted)}
 	for _, d := range deeds {
 		if ctx.Err() != nil {
 			return c.changes
@@ -72,16 +72,51 @@ type comparison struct {
 	changes   []Change
 	seen      map[string]bool
 	lookups   map[string][2]*Lookup // by the name of a principal, who may be in many rules
+	makes     [2]*Lookups
+	others    map[otherwise][]granted // see differing
+}
+
+// A granted is an entry with one of its methods.
+type granted struct {
+	*Entry
+	method Method
+}
+
+// otherwise is a rule, and what clients have in the other policy.
+type otherwise struct {
+	rule  *Rule
+	alike *indexed
+}
+
+// differing returns the entries of a rule that not all clients like one have in the other policy.
+func (c *comparison) differing(r *Rule, other *Lookup) []granted {
+	key := otherwise{r, other.alike}
+	all, known := c.others[key]
+	if known {
+		return all
+	}
+	for _, e := range r.Entries {
+		for _, m := range e.Methods.Each() {
+			if m != Connect && !other.alike.have[grantName(e, m)] {
+				all = append(all, granted{e, m})
+			}
+		}
+	}
+	if len(c.others) > maxKept {
+		clear(c.others)
+	}
+	c.others[key] = all
+	return all
 }
 
 func (c *comparison) lookUp(who Principal) [2]*Lookup {
 	name := who.name()
 	both, known := c.lookups[name]
 	if !known {
-		if len(c.lookups) > 64 {
+		if len(c.lookups) > maxKept {
 			clear(c.lookups)
 		}
-		both = [2]*Lookup{c.old.Lookup(who), c.next.Lookup(who)}
+		both = [2]*Lookup{c.makes[0].Of(who), c.makes[1].Of(who)}
 		c.lookups[name] = both
 	}
 	return both
@@ -116,38 +151,23 @@ func (c *comparison) rule(r *Rule, alt alternative, who example, isNew bool) {
 	if isNew {
 		other = both[0]
 	}
-	same := other.entries()
-	for _, e := range r.Entries {
-		for _, m := range e.Methods.Each() {
-			if c.ctx.Err() != nil {
-				return
-			}
-			if m == Connect || same[m.String()+entryKey(e)] {
-				continue
-			}
-			differs := func(on string) bool {
-				return ask(e, m, on, both[0].Allowed(Action{m, on}), both[1].Allowed(Action{m, on}))
-			}
-			if !slices.ContainsFunc(e.examples(&who.Principal, m, other.Client), differs) {
-				if key, found := other.lacks(e, &who.Principal, m); found {
-					differs(key)
-				}
+	for _, d := range c.differing(r, other) {
+		if c.ctx.Err() != nil {
+			return
+		}
+		e, m := d.Entry, d.method
+		if other.own.have[grantName(e, m)] {
+			continue
+		}
+		differs := func(on string) bool {
+			return ask(e, m, on, both[0].Allowed(Action{m, on}), both[1].Allowed(Action{m, on}))
+		}
+		if !slices.ContainsFunc(e.examples(&who.Principal, m, other), differs) {
+			if key, found := other.lacks(e, &who.Principal, m); found {
+				differs(key)
 			}
 		}
 	}
-}
-
-// entries returns what identifies the entries that a client has. Whatever it has, is the same for an equal entry.
-func (c *Client) entries() map[string]bool {
-	all := make(map[string]bool)
-	for _, b := range slices.Concat(c.topics, c.keys) {
-		if b.entry.allow == nil && !b.entry.own {
-			for _, m := range b.entry.Methods.Each() {
-				all[m.String()+entryKey(b.entry)] = true
-			}
-		}
-	}
-	return all
 }
 
 // An example is a principal that fits an alternative of a rule.
@@ -161,11 +181,9 @@ type example struct {
 func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example {
 	all := []example{{who, ""}}
 	if alt.id != "" {
-		for _, e := range slices.Concat(r.connects, r.topics) {
-			for _, id := range e.ids.patterns() {
-				if fits, ok := alt.valuesFor(who, joined(id.parts)); ok {
-					all = append(all, example{fits, joined(id.parts)})
-				}
+		for _, id := range r.idPatterns() {
+			if fits, ok := alt.valuesFor(who, joined(id.parts)); ok {
+				all = append(all, example{fits, joined(id.parts)})
 			}
 		}
 		return all
@@ -185,10 +203,8 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 	lists := [][]*Entry{nil}
 	for _, o := range other {
 		lists[0] = append(lists[0], o.connects...)
-		for _, e := range slices.Concat(o.connects, o.topics) {
-			if len(e.ClientIDs) > 0 && len(lists) < maxCallers {
-				lists = append(lists, []*Entry{e})
-			}
+		for _, e := range o.narrow[:min(len(o.narrow), maxCallers-len(lists))] {
+			lists = append(lists, []*Entry{e})
 		}
 	}
 	texts := make([]map[string]bool, len(lists)) // of the patterns in each list
@@ -213,21 +229,19 @@ func (r *Rule) clients(alt alternative, who Principal, other []*Rule) []example 
 		}
 	}
 	done := make(map[string]bool)
-	for _, e := range slices.Concat(r.connects, r.topics) {
-		for _, p := range e.ids.patterns() {
-			id, fits := joined(p.parts), who
-			own := p.compiled(&who)
-			if done[id] || own == nil {
-				continue
-			}
-			done[id] = true
-			for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
-				if fits.ClientID = fitting(text, &who); own.Match([]byte(fits.ClientID)) {
-					all = append(all, example{fits, id})
-				}
-			}
-			search(own, id)
+	for _, p := range r.idPatterns() {
+		id, fits := joined(p.parts), who
+		own := p.compiled(&who)
+		if done[id] || own == nil {
+			continue
 		}
+		done[id] = true
+		for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
+			if fits.ClientID = fitting(text, &who); own.Match([]byte(fits.ClientID)) {
+				all = append(all, example{fits, id})
+			}
+		}
+		search(own, id)
 	}
 	if !slices.ContainsFunc(r.connects, func(e *Entry) bool { return len(e.ClientIDs) > 0 }) {
 		search(anyID(), "")
@@ -241,8 +255,8 @@ func (w Principal) name() string {
 }
 
 // examples returns actions that an entry allows to a principal, which are enough to find a topic that
-// another client may not use.
-func (e *Entry) examples(who *Principal, m Method, other *Client) (all []string) {
+// another client may not use; nil = there is none.
+func (e *Entry) examples(who *Principal, m Method, other *Lookup) (all []string) {
 	switch {
 	case e.never != "" || e.own:
 		return nil
@@ -272,11 +286,9 @@ func (e *Entry) examples(who *Principal, m Method, other *Client) (all []string)
 		all = append(all, strings.Join(b.levels, "/"))
 	}
 	level, most := "x", len(b.levels) // a level that no rule names, and more levels than any rule has
-	for _, o := range other.topics {
-		for slices.Contains(o.levels, level) {
-			level += "x"
-		}
-		most = max(most, len(o.levels)+1)
+	if other != nil {
+		level = strings.Repeat("x", 1+max(other.alike.xs, other.own.xs))
+		most = max(most, 1+max(other.alike.levels, other.own.levels))
 	}
 	levels := slices.Clone(b.levels)
 	for i, wild := range b.wild {

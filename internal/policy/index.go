@@ -1,29 +1,100 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// A Lookup answers many questions about what a client may do.
-type Lookup struct {
-	*Client
-	topics, keys finder[*bound]
+// Lookups answers many questions about many clients. It is for one goroutine.
+type Lookups struct {
+	policy *Policy
+	alike  map[string]*indexed // by the rules of a client
 }
 
-// Lookup returns the answers for a principal. It takes longer than [Policy.For], and its answers take less.
-func (p *Policy) Lookup(who Principal) *Lookup {
-	x := &Lookup{Client: p.For(who)}
-	for _, b := range x.Client.topics {
-		text, anywhere := literalOf(b.pattern(&who))
-		x.topics.add(text, anywhere, b)
+// maxKept is the number of answers that are kept for other clients, or for other questions.
+const maxKept = 64
+
+// Lookups returns an empty Lookups.
+func (p *Policy) Lookups() *Lookups { return &Lookups{p, make(map[string]*indexed)} }
+
+// A Lookup answers many questions about what a client may do.
+type Lookup struct {
+	who     Principal
+	connect *Entry
+	alike   *indexed // what all clients with these rules have
+	own     *indexed // what depends on the client
+}
+
+// An indexed is a number of entries, without those for Connect.
+type indexed struct {
+	topics, keys finder[*bound]
+	have         map[string]bool // the entries, by grantName; without those that do not say what they allow
+	levels       int             // of the longest topic
+	xs           int             // of the longest level that has only x
+}
+
+// Of returns the answers for a principal. It takes longer than [Policy.For], and its answers take less.
+func (l *Lookups) Of(who Principal) *Lookup {
+	rules := l.policy.rulesFor(&who)
+	var name strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&name, "%p", r)
 	}
-	for _, b := range x.Client.keys {
-		text, anywhere := literalOf(b.pattern(&who))
-		x.keys.add(text, anywhere, b)
+	x := &Lookup{who: who, connect: connect(&who, rules), alike: l.alike[name.String()], own: &indexed{have: make(map[string]bool)}}
+	known := x.alike != nil
+	if !known {
+		if len(l.alike) > maxKept {
+			clear(l.alike)
+		}
+		x.alike = &indexed{have: make(map[string]bool)}
+		l.alike[name.String()] = x.alike
+	}
+	for _, r := range rules {
+		for _, e := range r.varying {
+			x.own.add(e, &who)
+		}
+		if known {
+			continue
+		}
+		for _, e := range r.Entries {
+			if e.Methods != Connect && !e.varies() {
+				x.alike.add(e, &who)
+			}
+		}
 	}
 	return x
 }
+
+// varies reports whether what an entry allows depends on which of the principals of its rule the client is.
+func (e *Entry) varies() bool { return e.never == "" && (e.shared == nil || len(e.ClientIDs) > 0) }
+
+func (x *indexed) add(e *Entry, who *Principal) {
+	b, ok := e.bind(who)
+	if !ok {
+		return
+	}
+	text, anywhere := literalOf(b.pattern(who))
+	if e.Type != "" {
+		x.keys.add(text, anywhere, b)
+	} else {
+		x.topics.add(text, anywhere, b)
+	}
+	if e.allow == nil && !e.own {
+		for _, m := range e.Methods.Each() {
+			x.have[grantName(e, m)] = true
+		}
+	}
+	x.levels = max(x.levels, len(b.levels))
+	for _, level := range b.levels {
+		if strings.Trim(level, "x") == "" {
+			x.xs = max(x.xs, len(level))
+		}
+	}
+}
+
+// grantName identifies an entry and one of its methods. Whatever a client has, is the same for an equal entry.
+func grantName(e *Entry, m Method) string { return m.String() + entryKey(e) }
 
 // pattern returns a pattern that matches at least what an entry allows, also the filters.
 func (b *bound) pattern(who *Principal) string {
@@ -55,12 +126,16 @@ func (b *bound) pattern(who *Principal) string {
 
 // find returns what allows an action, or nil. match is called for what may allow it, until it returns true.
 func (x *Lookup) find(a Action, match func(*bound) bool) *bound {
-	f, on := &x.topics, a.topic()
-	if a.Method&(Read|Write) != 0 {
-		f, on = &x.keys, a.On
+	for _, part := range []*indexed{x.alike, x.own} {
+		f, on := &part.topics, a.topic()
+		if a.Method&(Read|Write) != 0 {
+			f, on = &part.keys, a.On
+		}
+		if b, found := f.find(on, func(b *bound) bool { return b.entry.Methods&a.Method != 0 && b.matches(&x.who, a) && match(b) }); found {
+			return b
+		}
 	}
-	b, _ := f.find(on, func(b *bound) bool { return b.entry.Methods&a.Method != 0 && b.matches(&x.who, a) && match(b) })
-	return b
+	return nil
 }
 
 func first(*bound) bool { return true }

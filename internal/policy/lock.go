@@ -26,7 +26,7 @@ func (c *checker) locks(a *actor) (found bool) {
 				continue
 			}
 			who := a.full.clients[0].Principal
-			examples := e.examples(&who, Write, &Client{})
+			examples := e.examples(&who, Write, nil)
 			if len(examples) == 0 {
 				continue
 			}

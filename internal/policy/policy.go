@@ -125,6 +125,8 @@ type Rule struct {
 
 	// The rest is what summarize finds in Entries.
 	connects, topics []*Entry
+	narrow           []*Entry // of connects and topics, those with client ids
+	varying          []*Entry // see Entry.varies; without those for Connect
 	tokens           []tokenUse
 	keys             Method // what the entries allow with any key
 	keyLine          int    // the line of the first of them
@@ -138,7 +140,7 @@ type tokenUse struct {
 
 // summarize finds what is often asked of the entries.
 func (r *Rule) summarize() {
-	r.connects, r.topics, r.tokens, r.keys, r.keyLine = nil, nil, nil, 0, 0
+	r.connects, r.topics, r.narrow, r.varying, r.tokens, r.keys, r.keyLine = nil, nil, nil, nil, nil, 0, 0
 	seen, ids := make(map[string]bool), (*idList)(nil)
 	for _, e := range r.Entries {
 		note := func(parts []part) {
@@ -158,8 +160,14 @@ func (r *Rule) summarize() {
 			r.keys |= e.Methods
 			r.keyLine = cmp.Or(r.keyLine, e.Line)
 		}
+		if e.Type == "" && len(e.ClientIDs) > 0 {
+			r.narrow = append(r.narrow, e)
+		}
 		if e.never != "" {
 			continue
+		}
+		if e.Methods != Connect && e.varies() {
+			r.varying = append(r.varying, e)
 		}
 		for _, l := range e.levels {
 			note(l)

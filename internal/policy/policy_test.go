@@ -402,7 +402,7 @@ func FuzzDecide(f *testing.F) {
 			who, a := w.principal(), w.action()
 			want := judge(rules, who, a)
 			d := p.Decide(who, a)
-			if d.Allowed != want || (p.For(who).Allowed(a) != nil) != want || (p.Lookup(who).Allowed(a) != nil) != want || (d.Lacks == "") != want || want && d.Entry == nil {
+			if d.Allowed != want || (p.For(who).Allowed(a) != nil) != want || (p.Lookups().Of(who).Allowed(a) != nil) != want || (d.Lacks == "") != want || want && d.Entry == nil {
 				t.Fatalf("%+v %s %q: %+v, the judge says %t\n%s", who, a.Method, a.On, d, want, text)
 			}
 		}

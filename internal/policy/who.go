@@ -117,14 +117,14 @@ func (e *Entry) fitting(alt alternative, who Principal, a Action) (fits Principa
 // Unused returns the entries that allowed none of some deeds, or some of them once ctx is done.
 func (p *Policy) Unused(ctx context.Context, deeds []Deed) (all []*Entry) {
 	used := make(map[*Entry]bool)
-	clients := make(map[string]*Lookup)
+	clients, lookups := make(map[string]*Lookup), p.Lookups()
 	for _, d := range deeds {
 		if ctx.Err() != nil {
 			return nil
 		}
 		id := d.name()
 		if clients[id] == nil {
-			clients[id] = p.Lookup(d.Principal)
+			clients[id] = lookups.Of(d.Principal)
 		}
 		if d.Method == Connect {
 			for _, r := range p.rulesFor(&d.Principal) {
@@ -173,7 +173,7 @@ func (p *Policy) Topics(who Principal) (all []Action) {
 	c := p.For(who)
 	for _, b := range c.topics {
 		for _, m := range b.entry.Methods.Each() {
-			if examples := b.entry.examples(&who, m, &Client{}); len(examples) > 0 {
+			if examples := b.entry.examples(&who, m, nil); len(examples) > 0 {
 				all = append(all, Action{m, examples[0]})
 			}
 		}
@@ -184,7 +184,7 @@ func (p *Policy) Topics(who Principal) (all []Action) {
 // Keys returns examples of the keys that the rules for a client name.
 func (p *Policy) Keys(who Principal) (all []string) {
 	for _, b := range p.For(who).keys {
-		if examples := b.entry.examples(&who, Read, &Client{}); len(examples) > 0 {
+		if examples := b.entry.examples(&who, Read, nil); len(examples) > 0 {
 			all = append(all, examples[0])
 		}
 	}

@@ -271,8 +271,9 @@ func test(ctx context.Context, a *app.App, suites []suite, junit string, write b
 			}
 		}
 		var one junitSuite
+		lookups := p.Lookups()
 		for i, client := range s.clients {
-			may := p.Lookup(client.Principal)
+			may := lookups.Of(client.Principal)
 			who := strings.Join(format.PolicyChange{User: client.Username, Client: client.ClientID, Attributes: attributePairs(client.Attributes)}.Who(), " ")
 			for j, e := range client.expect {
 				if ctx.Err() != nil {
