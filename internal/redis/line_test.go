@@ -46,6 +46,7 @@ func TestReadOutOfLine(t *testing.T) {
 	t.Parallel()
 	line := new(sync.Mutex)
 	c := pipe(t, Options{Turns: turns{line, maxHold}})
+	ping(t, c)
 	line.Lock()
 	defer line.Unlock()
 	for _, part := range []string{"*2\r\n$4\r\nECHO\r\n$100000\r\n", string(make([]byte, 40_000)), string(make([]byte, 40_000))} {
@@ -85,14 +86,28 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A joinedLine is a Line that counts how many have tried to lock it.
+// ping waits until a connection is served. It may stand in line before.
+func ping(t *testing.T, c net.Conn) {
+	t.Helper()
+	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, len("+PONG\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A joinedLine is a Line that counts how many have tried to lock it since it was watched.
 type joinedLine struct {
 	sync.Mutex
-	joined sync.WaitGroup
+	watched atomic.Bool
+	joined  sync.WaitGroup
 }
 
 func (l *joinedLine) Lock() {
-	l.joined.Done()
+	if l.watched.Load() {
+		l.joined.Done()
+	}
 	l.Mutex.Lock()
 }
 
@@ -100,26 +115,22 @@ func (l *joinedLine) Lock() {
 // a key would wait behind them.
 func TestCrowdInLine(t *testing.T) {
 	t.Parallel()
-	commands := []string{"PUBLISH a b", "SPUBLISH a b", "CLIENT LIST", "CLIENT KILL ID 99"}
+	commands := []string{"PUBLISH a b", "SPUBLISH a b", "CLIENT LIST", "CLIENT KILL ID 99", "RESET"}
 	line := new(joinedLine)
 	s, err := New(Options{Turns: turns{line, maxHold}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	line.joined.Add(len(commands))
 	var clients []net.Conn
 	for range commands {
 		client, server := net.Pipe()
 		s.connect(server)
 		clients = append(clients, client)
-		if _, err := io.WriteString(client, "PING\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(client, make([]byte, len("+PONG\r\n"))); err != nil {
-			t.Fatal(err)
-		}
+		ping(t, client)
 	}
+	line.joined.Add(len(commands))
+	line.watched.Store(true)
 	s.mu.Lock()
 	for i, command := range commands {
 		go func() { _, _ = io.WriteString(clients[i], command+"\r\n") }()

@@ -81,7 +81,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 		c.unlock()
 		authenticated = c.s.opts.LoggedIn(&who)
 	}
-	c.s.mu.Lock()
+	c.lockInTurn(func() bool { return false }) // a crowd logs in
 	c.who, c.authenticated = who, authenticated
 	c.s.mu.Unlock()
 	if authenticated {
@@ -232,6 +232,7 @@ func (c *conn) setProtocol(resp3 bool) {
 
 func runReset(c *conn, _ [][]byte) error {
 	c.discard()
+	c.standInLine()
 	c.s.endSubscriptions(c)
 	c.setProtocol(false)
 	c.setName(nil)
