@@ -191,10 +191,10 @@ var lockTurns = flag.Int("lock.turns", 300, "how many hand-overs of a lock that 
 func TestLockFair(t *testing.T) {
 	t.Parallel()
 	test := func(r rivalry) {
+		const most = 8 // the goal is 6; the rest is chance: 6.2 was seen with a new session each turn, and 5.7 without
 		r.turns, r.oneShot = max(*lockTurns, 15*r.clients), r.fresh
-		most := 6.
 		if r.fresh {
-			r.away, most = 15*time.Millisecond, 8 // the tail of chance: a client that remembers nothing, and 6.2 was seen
+			r.away = 15 * time.Millisecond
 		}
 		out := r.run(t)
 		what := fmt.Sprintf("fresh %t, local %t, %d clients, hold %v", r.fresh, r.local, r.clients, r.hold)

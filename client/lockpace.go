@@ -110,7 +110,7 @@ func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a client that has
 // seen the lock pass quickly crowdPasses times rests: it does not watch the key for up to half as long as it has waited, at
 // most the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
-// clients wait. After every third rest it watches for one more hand-over than before.
+// clients wait. Then it watches for two hand-overs, and for one more after every other rest.
 const (
 	crowdPasses = 8
 	restPasses  = 64

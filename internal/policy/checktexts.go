@@ -93,8 +93,8 @@ func (c *checker) attribute(r *Rule, e *Entry, name string) {
 // asks counts the rules that ask for an attribute.
 type asks struct{ count, first int }
 
-// nearly returns an attribute of other rules whose text is almost that of an attribute which only one rule has; "" = there
-// is none. An attribute is a name, or a name and a value.
+// nearly returns an attribute of other rules that is spelt almost like one which only one rule has, or "" if there is none.
+// An attribute is a name, or a name and a value.
 func (c *checker) nearly(attribute string) (found string) {
 	if c.asked == nil {
 		c.asked = make(map[string]asks)

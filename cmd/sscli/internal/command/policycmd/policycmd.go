@@ -53,22 +53,29 @@ func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, err
 		if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}
-		if name == "-" {
-			name = "standard input"
-		}
-		decoded, err := files.DecodeText([]byte(text)) // a redirection of PowerShell writes UTF-16
+		p, err := parse(ctx, name, text)
 		if err != nil {
-			return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Location(name, 0, 0), err)}
-		}
-		p, err := policy.ParseUntil(ctx, name, decoded)
-		if err != nil && ctx.Err() != nil {
 			return nil, err
-		} else if err != nil {
-			return nil, &fault.UsageError{Err: err}
 		}
 		all = append(all, p)
 	}
 	return policy.Merge(all...), nil
+}
+
+// parse parses what was read from a file.
+func parse(ctx context.Context, name, text string) (*policy.Policy, error) {
+	if name == "-" {
+		name = "standard input"
+	}
+	decoded, err := files.DecodeText([]byte(text)) // a redirection of PowerShell writes UTF-16
+	if err != nil {
+		return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Location(name, 0, 0), err)}
+	}
+	p, err := policy.ParseUntil(ctx, name, decoded)
+	if err != nil && ctx.Err() == nil {
+		err = &fault.UsageError{Err: err}
+	}
+	return p, err
 }
 
 func needFiles(_ *cobra.Command, args []string) error {

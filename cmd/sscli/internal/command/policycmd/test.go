@@ -102,7 +102,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 	}
 	s.file = name
 	if write && !strings.Contains(source, "tests") {
-		return suiteOf(ctx, a, name)
+		return suiteOf(ctx, name, source)
 	}
 	docs, err := yamltext.Parse(ctx, []byte(source))
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
@@ -112,7 +112,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 	}
 	if len(docs) != 1 || yamltext.Member(docs[0], "tests") == nil {
 		if write {
-			return suiteOf(ctx, a, name)
+			return suiteOf(ctx, name, source)
 		}
 		return s, wrong(1, "no expectations: expected policy: FILE and tests:; sscli policy test --write makes them from a policy")
 	}
@@ -137,9 +137,11 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 }
 
 // suiteOf returns the questions about what an authorization allows.
-func suiteOf(ctx context.Context, a *app.App, name string) (s suite, err error) {
+func suiteOf(ctx context.Context, name, text string) (s suite, err error) {
 	s.file, s.policies = name, []string{filepath.Base(name)}
-	if s.asked, err = read(ctx, a, name); err == nil {
+	p, err := parse(ctx, name, text)
+	if err == nil {
+		s.asked = policy.Merge(p)
 		s.clients = clientsOf(ctx, s.asked)
 	}
 	return s, err
