@@ -62,7 +62,7 @@ func networkCases() map[string][]networkCase {
 		"explain":               {{args: "a --lock l", talks: true}},
 		"lock":                  {{}},
 		"lock acquire":          {{args: "l --holder h --try", talks: true}},
-		"lock break":            {{args: "held --yes", talks: true}},
+		"lock break":            {{args: "taken --yes", talks: true}},
 		"lock hold":             {{args: "held --try", talks: true}},
 		"lock run":              {{args: "l2 -- true", talks: true}, {args: "l3 --embedded -- true", own: true}},
 		"lock list":             {{talks: true}, {args: "l --observe 20ms", talks: true}},

@@ -272,8 +272,10 @@ func TestStalledOutput(t *testing.T) {
 	if _, err := store.Set("many", strings.Repeat(`{"a":1}`+"\n", 30_000)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Set("held", "by another"); err != nil { // or a command that does not wait would hold it
-		t.Fatal(err)
+	for _, lock := range []string{"held", "taken"} { // lock hold would hold a free one, which lock break makes of "taken"
+		if _, err := store.Set(lock, "by another"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	blocked := make(map[string]bool)
 	var mu sync.Mutex
