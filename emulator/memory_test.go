@@ -32,7 +32,7 @@ func patterns(t *testing.T, part string) *emulator.Policy {
 // to each port.
 func startWithPatterns(t *testing.T, part string, memory int) (s *emulator.Server, open map[string]func(i int) (code string, end func() error)) {
 	t.Helper()
-	s, _ = startWithRedis(t, emulator.Options{Policy: patterns(t, part), CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"}), Limits: emulator.Limits{MaxBytes: memory}})
+	s = emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", Policy: patterns(t, part), CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"}), Limits: emulator.Limits{MaxBytes: memory}})
 	return s, map[string]func(i int) (string, func() error){
 		"mqtt": func(i int) (string, func() error) {
 			c := dial(t, s, fmt.Sprintf("c%d", i))

@@ -96,6 +96,7 @@ type Broker struct {
 	done    chan struct{}  // closed by Close
 	gate    admission.Gate
 
+	endings      endings
 	longDelivery sync.Mutex // held while many retained messages are sent; locked before mu
 
 	line    admission.Line // see Line; locked before mu

@@ -165,7 +165,7 @@ func TestFields(t *testing.T) {
 		"Broker.opts": one, "Broker.log": one, "Broker.done": one, "Broker.line": one, "Broker.gate": "package admission", "Broker.sysTimer": one, "Broker.listeners": one,
 		"Broker.clients": fixed, "Broker.sessions": ofSession, "Broker.away": ofSession, "Broker.owned": ofSession,
 		"Broker.tree": ofSub, "Broker.routes": ofRoute, "Broker.lastRoute": ofRoute, "Broker.timers": ofTimer,
-		"Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
+		"Broker.endings": "two small ones for each connection", "Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
 		"Broker.own": "the message that is being sent",
 
 		"Client.Identity": "session.cost, with Verdict.Memory",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -43,6 +44,66 @@ func (c *Client) isClosing() bool { return c.closing || c.closed }
 // and publishes a will. It reports whether the connection has ended meanwhile.
 func (c *Client) standAtEnd() bool {
 	return c.b.StandInLine(func() bool { return true }) && c.isClosing()
+}
+
+// An ending is the end of a client's reads, or of its writes after an error.
+type ending struct {
+	*Client
+	err  error // nil = the broker closes the connection
+	read bool
+}
+
+// endings are handled in line by one goroutine, which is the one of the first. When thousands of clients go at once, two
+// goroutines of each wake, and those who want little wait until all of them have run. So they only leave their ending.
+type endings struct {
+	mu      sync.Mutex
+	queue   []ending
+	running bool // a goroutine handles the queue
+}
+
+// end leaves an ending, and handles the queue unless another goroutine does. The caller must not hold the lock, and
+// must not use the client any more.
+func (b *Broker) end(e ending) {
+	q := &b.endings
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue = append(q.queue, e)
+	if q.running {
+		return
+	}
+	q.running = true
+	for len(q.queue) > 0 {
+		queue := q.queue
+		q.queue = nil
+		q.mu.Unlock()
+		for _, e := range queue {
+			b.lockFor(muchWork)
+			e.handle()
+			b.Unlock()
+		}
+		q.mu.Lock()
+	}
+	q.running = false
+}
+
+func (e ending) handle() {
+	c, b := e.Client, e.b
+	if !e.read {
+		c.endWrite()
+		c.end.Why = lostReason(e.err)
+		c.Cut()
+		return
+	}
+	if !c.isClosing() {
+		b.log.Debug("connection lost", "client", c.ID, "error", e.err)
+		c.end.Why = lostReason(e.err)
+		c.Cut()
+	}
+	delete(b.clients, c)
+	c.dischargeAll()
+	c.ticket.Leave()
+	b.changed = true
+	b.toClose = append(b.toClose, c.raw)
 }
 
 // handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).

@@ -301,9 +301,15 @@ func (b *Broker) writeDirect(direct []directWrite) {
 // writeLoop writes the outbox each time callWriter wakes it. If the connection is closing,
 // writeLoop then closes the broker's side and returns.
 func (c *Client) writeLoop() {
+	if err := c.writeOutboxes(); err != nil {
+		c.b.end(ending{c, err, false})
+	}
+}
+
+// writeOutboxes is writeLoop, but returns the error of a write.
+func (c *Client) writeOutboxes() error {
 	b := c.b
 	b.mu.Lock()
-	defer b.Unlock()
 	for {
 		for !c.writerTurn && !c.closed {
 			c.wake.Wait()
@@ -319,22 +325,20 @@ func (c *Client) writeLoop() {
 			}
 			unwritten := c.unwritten
 			b.mu.Unlock()
-			_, err := c.nc.Write(unwritten)
+			if _, err := c.nc.Write(unwritten); err != nil {
+				return err
+			}
 			b.mu.Lock()
 			c.endWrite()
-			if err != nil {
-				c.end.Why = lostReason(err)
-				c.Cut()
-			}
 		}
 		if c.closed {
-			return
+			b.Unlock()
+			return nil
 		}
 		if c.closing {
 			b.mu.Unlock()
 			c.closeWrite()
-			b.mu.Lock()
-			return
+			return nil
 		}
 		c.busy = false
 		if s := c.session; c.paused && s != nil {

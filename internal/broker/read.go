@@ -82,19 +82,7 @@ func (c *Client) readLoop() {
 		c.closeWrite() // the handshake ended with an alert
 		c.discard(c.raw)
 	}
-	b := c.b
-	b.lockFor(muchWork) // see standAtEnd
-	defer b.Unlock()
-	if !c.isClosing() {
-		b.log.Debug("connection lost", "client", c.ID, "error", err)
-		c.end.Why = lostReason(err)
-		c.Cut()
-	}
-	delete(b.clients, c)
-	c.dischargeAll()
-	c.ticket.Leave()
-	b.changed = true
-	b.toClose = append(b.toClose, c.raw)
+	c.b.end(ending{c, err, true})
 }
 
 // readPackets handles packets until the connection ends. It returns an error if the connection was
