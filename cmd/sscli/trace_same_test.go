@@ -81,8 +81,8 @@ func (r *recorder) serve(c net.Conn) {
 	}
 }
 
-// random matches the random part of a value that no key has.
-var random = regexp.MustCompile(`(--ask|@[^:]*:\d+:)[ A-Za-z2-7]+`)
+// random matches a value that no key has, and a holder, whose length depends on the process id.
+var random = regexp.MustCompile(`\$\d+\r\n[^\r]*(--ask|@[^:\r]*:\d+:)[ A-Za-z2-7]+`)
 
 func (r *recorder) note(p *packets.ControlPacket) {
 	r.mu.Lock()
