@@ -15,6 +15,7 @@ type Output struct {
 	*os.File
 	Ended context.Context // ends, with the signal as its cause, when a signal asks sscli to end; nil = writes wait forever
 	stuck atomic.Bool
+	slow  atomic.Bool // writeNow cannot write here
 }
 
 // Write writes b. If the reader takes it neither at once nor within a second after the signal, the error is the cause
@@ -25,6 +26,8 @@ func (o *Output) Write(b []byte) (n int, err error) {
 		return o.File.Write(b)
 	case o.stuck.Load():
 		return 0, context.Cause(o.Ended)
+	case o.writeNow(b):
+		return len(b), nil
 	}
 	written := make(chan struct{})
 	var result struct {

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package terminal
+
+func (*Output) writeNow([]byte) bool { return false }
