@@ -37,7 +37,7 @@ const (
 type TraceEvent = mqtt.Event
 
 // A Message is the content of a PUBLISH in a [TraceEvent]: Topic, Payload, ResponseTopic, Correlation, ContentType,
-// Expiry, User, QoS and Retained. Property looks up a user property. Large and LargeAt are not used.
+// Expiry, User, QoS and Retained. Property looks up a user property. Large and LargeAt are zero in a [TraceEvent].
 type Message = mqtt.Message
 
 // A Property is an MQTT user property of a [Message]: a Name and a Value.

@@ -242,8 +242,8 @@ func (d *deleter) end(cause error) (deletion, error) {
 	return d.deletion, d.orLost(d.err)
 }
 
-// orLost returns the error of an unanswered request that may have deleted the key, if there is one,
-// whatever became of the later requests; otherwise err.
+// orLost returns the error of an unanswered request that may have deleted the key. If there was no such
+// request, it returns err.
 func (d *deleter) orLost(err error) error {
 	if d.lost != nil {
 		return d.lost

@@ -24,10 +24,10 @@ type WatchOptions struct {
 	// the interval Rescan it looks for other matching keys; the first event of such a key is `found`.
 	// A watch with a pattern may have no keys. Empty = only the keys passed to Watch.
 	//
-	// A key that the pattern found, and nobody named, is let go once it has been missing for ten
-	// seconds and a later search has not listed it; if more than 4,096 keys are missing, after that search
-	// alone. If it comes back, it is `found` again. After a break
-	// there are no events for such a key that was missing before and still is.
+	// A key that only the pattern found leaves the watch once it has been missing for ten seconds and a
+	// later search has not listed it. If more than 4,096 keys are missing, the search alone decides. If the
+	// key comes back, it is `found` again. After a break, a key that the pattern found has no event if it was
+	// missing before the break and still is.
 	Match  string
 	Rescan time.Duration // 0 = DefaultRescan
 

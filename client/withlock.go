@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Set stores a value with the lock's current fencing token, which replaces that of the options. It sends nothing if
+// Set stores a value with the lock's current fencing token, which replaces a token in the options. It sends nothing if
 // [Lock.Err] returns an error, and returns that error. It stops waiting for the reply when the lock is lost.
 //
 // Set fences the key for good: the store then refuses every write that has no token, or an older one, with an error that

@@ -263,7 +263,7 @@ func (s *Server) SetEntry(key string, e Entry) (Version, error) {
 			return Version{}, fmt.Errorf("set %q: it would have expired at %v", key, e.Expires)
 		}
 	}
-	version, err := s.set(seed, e.Fence)
+	version, err := s.set(seed, e.Fence, false)
 	if err == nil {
 		err = s.journal.wait()
 	}

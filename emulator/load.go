@@ -71,15 +71,12 @@ func (s *Server) add(seed Seed, replace bool) (existed bool, err error) {
 	if existed && !replace {
 		return true, nil
 	}
-	_, err = s.setAs(seed, fence, true)
+	_, err = s.set(seed, fence, true)
 	return existed, err
 }
 
-// set sets a key with a request, and does not wait for the data file.
-func (s *Server) set(seed Seed, fence Version) (Version, error) { return s.setAs(seed, fence, false) }
-
-// setAs is like set. If loading is set, the rules do not apply.
-func (s *Server) setAs(seed Seed, fence Version, loading bool) (Version, error) {
+// set sets a key with a request, and does not wait for the data file. If loading is set, the rules do not apply.
+func (s *Server) set(seed Seed, fence Version, loading bool) (Version, error) {
 	words := []string{wire.VerbSet, seed.Key, string(seed.Value)}
 	if seed.TTL != 0 {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))

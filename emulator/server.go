@@ -119,7 +119,7 @@ type Server struct {
 	end     sync.Once         // closes ended
 	port    *redisPort
 	logins  *admission.Throttle
-	sending sync.WaitGroup // sendBacklog
+	sending sync.WaitGroup // waits for sendBacklog
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for

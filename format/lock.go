@@ -73,9 +73,11 @@ func (r Renewals) String() string {
 	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, Span(r.Observed))
 }
 
-// Span returns a duration as text, such as 250ms, 3.2s, 90s or 4m10s.
+// Span returns a duration as text, such as 0.25ms, 250ms, 3.2s, 90s or 4m10s.
 func Span(d time.Duration) string {
 	switch abs := d.Abs(); {
+	case 0 < abs && abs < time.Millisecond:
+		return strconv.FormatFloat(milliseconds(d.Round(10*time.Microsecond)), 'f', -1, 64) + "ms"
 	case abs < time.Second:
 		return d.Round(time.Millisecond).String()
 	case abs < 2*time.Minute:

@@ -2,7 +2,7 @@ package format
 
 import "time"
 
-// Packet is a packet of a connection, as a trace in JSON has it.
+// Packet is an MQTT packet in a JSON trace.
 type Packet struct {
 	Elapsed   time.Duration `json:"elapsed_ms"` // since the trace began
 	Sent      bool          `json:"sent"`

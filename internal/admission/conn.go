@@ -14,8 +14,8 @@ const (
 	maxStep = 64 << 10
 )
 
-// A Conn is a TCP connection whose large writes stand in line. The layers above it work for each write, for example to
-// encrypt a record, and this work is at most as much as the write itself, so they wait for the line as well.
+// A Conn is a TCP connection whose large writes stand in line. Layers above it, such as TLS, wait in Write
+// too, so their work for each write, which is at most as much as the write itself, needs no turn of its own.
 type Conn struct {
 	net.Conn
 	fast    *socket.Conn // nil = not TCP, writes do not stand in line

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// Turns tells when each of those who share a Local may use it.
+// Turns decides when each user of a shared Local may use it.
 type Turns interface {
 	// Line returns a lock. A connection with many requests locks it before it parses them and before the Local, and so
 	// does one that has kept the Local locked for as long as Hold allows and has more to do.

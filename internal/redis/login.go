@@ -101,7 +101,8 @@ func (c *conn) endLoginAt(t time.Time) {
 			c.out.mu.Lock()
 			c.out.end() // at once, so that nothing later is sent to the client or run for it
 			c.out.mu.Unlock()
-			c.s.running.Go(func() { // close may block; the connection's own goroutine has not ended: it would have canceled
+			// close may block. The connection's own goroutine still runs, because it calls cancelEnd before it ends.
+			c.s.running.Go(func() {
 				c.s.log.Info("closing a client whose login has ended", "client", c.who.ID)
 				c.close()
 			})

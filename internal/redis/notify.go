@@ -92,7 +92,7 @@ func (c *conn) event(kind class, name string, key []byte) {
 	}
 }
 
-// maxKey is the maximum length of a key in the store, in bytes. Nobody is told that a longer one is missing.
+// maxKey is the maximum length of a key in the store, in bytes. A read of a longer key sends no event "keymiss".
 const maxKey = 65_535
 
 // costlyMessage is the number of steps at which a message counts as much work. A step takes about a nanosecond.

@@ -120,8 +120,8 @@ func escape(text []byte) []byte {
 	return out
 }
 
-// escapedSlashes writes the escape \/ of YAML 1.2, which the library refuses, in another way. ok is false if there is none, or
-// if it could not be told from text without escapes.
+// escapedSlashes replaces the escape \/ of YAML 1.2, which the library refuses, with \x2f. ok is false if the text
+// has no such escape, or if it contains \x2f already, so that restoreSlashes could not tell the two apart.
 func escapedSlashes(text []byte) (escaped []byte, ok bool) {
 	if !bytes.Contains(text, []byte(`\/`)) || bytes.Contains(text, []byte(slash)) {
 		return text, false

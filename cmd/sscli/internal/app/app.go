@@ -35,7 +35,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -246,6 +245,5 @@ func WithCommands(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 // OnTerminal reports whether sscli can start its shell: standard input and output are a terminal,
 // and this command line is not already a line of a shell.
 func (a *App) OnTerminal() bool {
-	in, ok := a.Stdin.(*os.File)
-	return ok && a.Shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.Stdout.Fd()))
+	return a.Shell == nil && a.inputIsTerminal() && term.IsTerminal(int(a.Stdout.Fd()))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -155,8 +154,7 @@ func (a *App) ConfirmAlways(ctx context.Context, what string) error {
 // CanAsk reports whether sscli can ask the user: standard input and standard error are a terminal,
 // and the command does not read its data from standard input.
 func (a *App) CanAsk() bool {
-	stdin, ok := a.Stdin.(*os.File)
-	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // sscli's shell runs on a terminal
+	typed := a.Shell != nil || a.inputIsTerminal() // sscli's shell runs on a terminal
 	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// describeLogin adds the credentials that were sent, and in most cases a hint, to the error of a refused
-// login, and what is trusted to the error of a certificate. It returns other errors unchanged. canAsk means that sscli can ask the user for a
-// password.
+// describeLogin adds details to two kinds of errors, and returns other errors unchanged. To a refused login it
+// adds the credentials that were sent and, in most cases, a hint; to an error about the broker's certificate,
+// what sscli trusts. canAsk means that sscli can ask the user for a password.
 func describeLogin(err error, s config.Settings, canAsk bool) error {
 	f, _ := fault.Of(err)
 	switch f.Kind {

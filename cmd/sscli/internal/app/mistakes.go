@@ -5,7 +5,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// mistakes are the messages of a command whose mistakes have an exit code of their own once it has written.
+// mistakes holds the messages of a command of many writes. Once such a command has written something, a usage
+// error has another exit code, so the messages wait until that is known.
 type mistakes struct {
 	holds bool            // the form of output shows exit codes, and nothing was written yet
 	wrote bool            // a write was made, or may have been

@@ -26,7 +26,7 @@ type Survey struct {
 	Blank    Examples        // records whose match value begins or ends with white space
 
 	Commas  Examples // records with a string that looks like a number with a decimal comma
-	commaIn string   // the first one, with its field
+	commaIn string   // the first such string and its field, as FIELD: VALUE
 
 	hash   hasher
 	seen   map[identity]bool

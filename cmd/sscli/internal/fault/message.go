@@ -91,8 +91,8 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
 }
 
-// NamesAddressAsDNS reports whether a certificate that is not for an IP address has the address among its DNS
-// names, where no client looks for it.
+// NamesAddressAsDNS reports whether the certificate lists the IP address as a DNS name. Clients look for an
+// address only among a certificate's IP addresses.
 func NamesAddressAsDNS(e x509.HostnameError) bool {
 	return net.ParseIP(e.Host) != nil && e.Certificate != nil && slices.Contains(e.Certificate.DNSNames, e.Host)
 }
@@ -178,8 +178,8 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// Request returns the verb and the key of the request that failed. They are empty if the error is not of a
-// request for a key; of holding a lock, which takes several, only the verb is.
+// Request returns the verb and the key of the request that failed. Both are empty if the error is not about
+// a request for a key. If it is about holding a lock, which takes several requests, only the verb is empty.
 func Request(err error) (verb, key string) {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		return e.verb, e.key

@@ -178,7 +178,7 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 	}
 	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", format.Brief(name), who, held.Version, age(held.Version))
 	if v, err := wire.ParseToken(token); err == nil && v.Compare(held.Version) < 0 {
-		text += ", which is newer than yours by " + strings.TrimSuffix(format.Age(held.Version.Time().Sub(v.Time())), " ago")
+		text += ", which is newer than yours by " + format.Span(held.Version.Time().Sub(v.Time()))
 	}
 	return text
 }

@@ -17,7 +17,7 @@ type Seen struct {
 	first, last string // by name
 }
 
-// Look reads the keys that match a pattern, except those that skip, unless nil, selects. It calls
+// Look reads the keys that match a pattern. It leaves out the keys for which skip, if not nil, returns true. It calls
 // refuse for each key that could not be read; that key is left out.
 func Look(ctx context.Context, store *exchange.Store, pattern string, skip func(key string) bool, refuse func(error)) (*Seen, error) {
 	seen, known := new(Seen), make(exchange.Seen)

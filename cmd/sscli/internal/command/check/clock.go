@@ -20,7 +20,7 @@ type storeClock struct {
 	exact           bool // no client had set it ahead
 }
 
-// clockOf returns what a measurement of the skew, at the local time at, tells of the store's clock.
+// clockOf derives the store's clock from a measurement of the skew that was made at the local time at.
 func (b *broker) clockOf(skew client.Skew, at time.Time) *storeClock {
 	reading := at.Add(-skew.Ahead)
 	c := &storeClock{at, reading.Add(-skew.Bound), reading.Add(skew.Bound), skew.Exact}
@@ -33,7 +33,7 @@ func (b *broker) clockOf(skew client.Skew, at time.Time) *storeClock {
 // fresh is for how long an exact reading is used when later ones are not exact.
 const fresh = 10 * time.Minute
 
-// now returns between which times the store's clock is. It is zero if that is not known.
+// now returns the bounds of the store's time at a local time.
 func (c *storeClock) now(local time.Time) (least, most time.Time) {
 	since := local.Sub(c.at) // on the monotonic clock, so that it does not matter whether the local clock is set
 	return c.least.Add(since), c.most.Add(since)

@@ -89,7 +89,7 @@ func parseFile(ctx context.Context, text []byte) (specs []*spec, mistakes []mist
 	return specs, mistakes, nil
 }
 
-// A mistake is one in a file of checks. Line and column begin with 1; 0 = not known.
+// A mistake is an error in a file of checks. Line and column count from 1; 0 = not known.
 type mistake struct {
 	line, column int
 	err          error

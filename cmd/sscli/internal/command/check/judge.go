@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -287,9 +286,7 @@ func (v *verdict) matches(c count) {
 
 func (v *verdict) broker(b *broker, local time.Time) {
 	if v.spec.conditions["rtt"] {
-		m := lasting("rtt", b.rtt)
-		m.show = func(n number) string { return roundTrip(duration(n)) }
-		v.measure(m, "a round trip of %s", "", "rtt")
+		v.measure(lasting("rtt", b.rtt), "a round trip of %s", "", "rtt")
 	}
 	switch {
 	case !v.spec.conditions["skew"]:
@@ -308,7 +305,7 @@ func (v *verdict) broker(b *broker, local time.Time) {
 	}
 	v.end("token-expires", "token", "", b.token, local, "there is no service-account token with an end")
 	if len(v.problems) == 0 && len(v.facts) == 0 {
-		v.fact("the store answers, %s round trip", roundTrip(b.rtt))
+		v.fact("the store answers, %s round trip", format.Span(b.rtt))
 	}
 }
 
@@ -349,7 +346,7 @@ func (v *verdict) end(condition, what, of string, at, local time.Time, none stri
 	}
 }
 
-// look judges the value of a key or of a lock. shown is set if messages may show that of a key.
+// look judges the value of a key or of a lock. shown means that messages may show the value of a key.
 func (s *spec) look(content []byte, shown bool) (found value) {
 	problem := func(text string, args ...any) { found.problems = append(found.problems, fmt.Sprintf(text, args...)) }
 	if s.kind == aLock {
@@ -418,12 +415,4 @@ func isDataset(content []byte) error {
 		}
 	}
 	return nil
-}
-
-// roundTrip returns a duration that is often less than a millisecond.
-func roundTrip(d time.Duration) string {
-	if d < time.Millisecond {
-		return strconv.FormatFloat(float64(d.Round(10*time.Microsecond).Microseconds())/1000, 'f', -1, 64) + "ms"
-	}
-	return format.Span(d)
 }

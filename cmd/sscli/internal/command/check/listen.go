@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -339,7 +340,7 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken 
 	for ctx.Err() == nil {
 		var keys []string
 		again := time.Now().Add(time.Hour)
-		for _, key := range v.names() {
+		for _, key := range slices.Sorted(maps.Keys(v.readers)) {
 			switch at, is := refused[key]; {
 			case is && time.Now().Before(at):
 				again = slices.MinFunc([]time.Time{again, at}, time.Time.Compare)

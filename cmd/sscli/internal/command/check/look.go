@@ -77,8 +77,6 @@ func contextOf(a *app.App) string {
 	return cmp.Or(a.Settings.Context, a.Settings.Address)
 }
 
-func (v *view) names() []string { return slices.Sorted(maps.Keys(v.readers)) }
-
 func (v *view) verdicts(local time.Time) []verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -279,7 +279,7 @@ func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched
 	}
 }
 
-// exposeKey adds the series of a key that a check of its own and one of a pattern have.
+// exposeKey adds the series that a key has whether its own check or the check of a pattern reads it.
 func (s *spec) exposeKey(e *exposition, b *broker, k *seen, labels []label, local time.Time) {
 	if !k.read || k.err != nil || !k.found {
 		return

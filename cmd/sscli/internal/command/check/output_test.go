@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestMetricsDocumented: docs/monitoring.md lists each metric with its type, and no other.
@@ -33,11 +32,6 @@ func TestDecimal(t *testing.T) {
 	tiny := measure{name: "value", value: numberOf(1234.56789e-9), exact: true, higher: &limit{critical: numberOf(2e-7)}}
 	if got, want := tiny.plugin(&spec{kind: aKey, target: "k"}), "'k value'=0.00000123456789;;~:0.0000002"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-	for d, want := range map[time.Duration]string{52100: "0.05ms", 120 * time.Microsecond: "0.12ms", 340 * time.Microsecond: "0.34ms", 2 * time.Millisecond: "2ms", 1500 * time.Millisecond: "1.5s"} {
-		if got := roundTrip(d); got != want {
-			t.Errorf("roundTrip(%d) = %s, want %s", d, got, want)
-		}
 	}
 }
 

@@ -76,7 +76,8 @@ func (c *control) routes() *http.ServeMux {
 	return mux
 }
 
-// handle returns a handler that reads a body, which begins as the given value, and answers with what do returns.
+// handle returns a handler that decodes the body into a copy of begin, passes it to do, and answers with the
+// result of do.
 func handle[T any](begin T, do func(T) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := begin

@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/internal/httpport"
 )
 
-// A stores is the control port with all stores that it steers: that of serve, and those that tests have added.
+// A stores is the control port with all stores that it controls: the store of serve, and the stores that tests added.
 type stores struct {
 	first  *control
 	open   openStore

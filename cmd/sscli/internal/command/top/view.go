@@ -56,8 +56,8 @@ func (m *model) head(width int, now time.Time) []terminal.ScreenLine {
 	}
 	brief := text
 	if m.interval > 0 && !m.noScan {
-		brief += ", new by scan every " + short(m.interval)
-		text += ", new keys by a scan every " + short(m.interval)
+		brief += ", new by scan every " + format.Span(m.interval)
+		text += ", new keys by a scan every " + format.Span(m.interval)
 		if !m.scanned.IsZero() {
 			text += " (" + format.Age(now.Sub(m.scanned).Truncate(time.Second)) + ")"
 		}
@@ -233,7 +233,7 @@ func (r *row) age(now time.Time) string {
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {
 		return ""
 	}
-	return short(max(now.Sub(at), 0))
+	return strings.TrimSuffix(format.Age(max(now.Sub(at), 0)), " ago")
 }
 
 func (r *row) rate(now time.Time) string {
@@ -255,23 +255,7 @@ func (r *row) bar(now time.Time) string {
 		return ""
 	}
 	full := int(left*barWidth + 0.5)
-	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + short(every)
-}
-
-func short(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < 10*time.Second && d%time.Second != 0:
-		return fmt.Sprintf("%.1fs", d.Truncate(100*time.Millisecond).Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + format.Span(every)
 }
 
 func (m *model) viewOpen(width, height int, now time.Time) []terminal.ScreenLine {
@@ -312,9 +296,9 @@ func (r *row) details(width int, now time.Time) []terminal.ScreenLine {
 		}
 		add(version + "  " + format.Age(now.Sub(r.version.Time())) + ", " + format.Size(int64(len(r.value))))
 		if every, left, isLock := r.lease(now); isLock {
-			add(fmt.Sprintf("probably a lock: the same value is written at most %s apart", short(every)))
+			add(fmt.Sprintf("probably a lock: the same value is written at most %s apart", format.Span(every)))
 			if left == 0 {
-				add("no renewal was seen for " + short(now.Sub(r.renewed)))
+				add("no renewal was seen for " + format.Span(now.Sub(r.renewed)))
 			}
 		}
 		title("VALUE")
