@@ -9,36 +9,44 @@ import (
 // if there is none, or if the search passes limit sets of states. No pattern may have Bytes set.
 func (p *Pattern) Without(others []*Pattern, limit int) (text string, ok bool) {
 	all := append([]*Pattern{p}, others...)
-	var start []uint64 // the states of all patterns, one after the other
+	var states []uint64 // of all patterns, one after the other
 	for _, q := range all {
-		start = q.start(start, 0)
+		states = q.start(states, 0)
 	}
-	alphabet := letters(all)
+	// advance replaces the states by those after a character. alive is false if p matches no longer text.
+	advance := func(states []uint64, c rune) (alive, found bool) {
+		for i, q := range all {
+			own := states[:len(q.stars)]
+			states = states[len(q.stars):]
+			lives := q.step(own, q.rows[q.rangeOf(c)])
+			if i == 0 {
+				alive, found = lives, q.accepts(own)
+			} else {
+				found = found && !q.accepts(own)
+			}
+		}
+		return alive, found
+	}
+	for _, c := range string(p.prefix) {
+		if _, found := advance(states, c); found {
+			return string(p.prefix), true
+		}
+	}
 	type step struct {
 		states []uint64
 		text   string
 	}
-	seen := map[string]bool{key(start): true}
-	for queue := []step{{start, ""}}; len(queue) > 0 && len(seen) < limit; queue = queue[1:] {
+	alphabet, seen, next := letters(all), map[string]bool{key(states): true}, make([]uint64, len(states))
+	for queue := []step{{states, string(p.prefix)}}; len(queue) > 0 && len(seen) < limit; queue = queue[1:] {
 		for _, c := range alphabet {
-			next := step{slices.Clone(queue[0].states), queue[0].text + string(c)}
-			rest, alive, matched, other := next.states, false, false, false
-			for i, q := range all {
-				own := rest[:len(q.stars)]
-				rest = rest[len(q.stars):]
-				lives := q.step(own, q.rows[q.rangeOf(c)])
-				if i == 0 {
-					alive, matched = lives, q.accepts(own)
-				} else {
-					other = other || q.accepts(own)
-				}
+			copy(next, queue[0].states)
+			alive, found := advance(next, c)
+			if found {
+				return queue[0].text + string(c), true
 			}
-			if matched && !other {
-				return next.text, true
-			}
-			if k := key(next.states); alive && !seen[k] {
+			if k := key(next); alive && !seen[k] {
 				seen[k] = true
-				queue = append(queue, next)
+				queue = append(queue, step{slices.Clone(next), queue[0].text + string(c)})
 			}
 		}
 	}

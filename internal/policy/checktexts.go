@@ -153,7 +153,7 @@ func (c *checker) idTexts(e *Entry) {
 
 func (c *checker) text(e *Entry) {
 	if e.Type != Binary {
-		c.blank(e.Line, e.Text, e.by(e.changed(strings.TrimSpace(e.Text))))
+		c.blank(e.Line, e.Text, &Mend{Old: e, New: func() *Entry { return e.changed(strings.TrimSpace(e.Text)) }})
 	}
 	if e.never != "" {
 		return

@@ -37,13 +37,16 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) []Change {
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
-	for _, pair := range [][2]*Policy{{old, next}, {next, old}} {
-		same := make(map[string]bool)
-		for _, r := range pair[1].Rules {
-			same[r.Flow()] = true
-		}
+	pairs, texts, in := [][2]*Policy{{old, next}, {next, old}}, make(map[*Rule]string), make(map[string]int)
+	for i, pair := range pairs {
 		for _, r := range pair[0].Rules {
-			if same[r.Flow()] {
+			texts[r] = r.Flow()
+			in[texts[r]] |= 1 << i
+		}
+	}
+	for _, pair := range pairs {
+		for _, r := range pair[0].Rules {
+			if in[texts[r]] == 1|2 {
 				continue
 			}
 			for _, alt := range r.alternatives() {

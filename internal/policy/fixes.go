@@ -90,7 +90,9 @@ func dialect(text string, key bool) string {
 	if strings.Contains(better, `\`) {
 		better = strings.NewReplacer(`\d+`, "[0-9]*", `\d*`, "[0-9]*", `\w+`, "*", `\w*`, "*", `\S+`, "*", `\S*`, "*").Replace(better)
 	}
-	better = strings.NewReplacer(".*", "*", ".+", "*", "]+", "]*").Replace(better)
+	if strings.ContainsAny(better, ".]") {
+		better = strings.NewReplacer(".*", "*", ".+", "*", "]+", "]*").Replace(better)
+	}
 	if prefix, sql := strings.CutSuffix(better, "%"); sql && strings.LastIndexAny(prefix, "/:.-_") == len(prefix)-1 {
 		better = prefix + "*"
 	}

@@ -85,8 +85,11 @@ func ParseUntil(ctx context.Context, file string, source []byte) (*Policy, error
 	return r.policy, nil
 }
 
-// Merge returns the rules of several policies as one.
+// Merge returns the rules of several policies as one, which may be one of them.
 func Merge(all ...*Policy) *Policy {
+	if len(all) == 1 {
+		return all[0]
+	}
 	to := &Policy{ignored: make(map[string]ignores)}
 	for _, p := range all {
 		maps.Copy(to.ignored, p.ignored)

@@ -110,6 +110,9 @@ func parses(parts []part) bool {
 			}
 		}
 	}
+	if !strings.Contains(whole, "[") && !strings.Contains(whole, "**") {
+		return true
+	}
 	_, ok := glob.Parse(whole)
 	return ok
 }

@@ -388,7 +388,7 @@ func resolve(n *Node) *Node {
 	return n
 }
 
-func isMerge(key *Node) bool { return key.ShortTag() == "!!merge" }
+func isMerge(key *Node) bool { return key.Value == "<<" && key.ShortTag() == "!!merge" }
 
 func isMapping(n *Node) bool { return resolve(n).Kind == yaml.MappingNode }
 

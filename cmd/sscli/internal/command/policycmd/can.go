@@ -198,12 +198,9 @@ is 1 if something is no longer allowed.
 		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var both [2]*policy.Policy
-			for i, name := range args {
-				var err error
-				if both[i], err = read(cmd.Context(), a, name); err != nil {
-					return err
-				}
+			both, err := readEach(cmd.Context(), a, args...)
+			if err != nil {
+				return err
 			}
 			seen, err := readLogs(cmd.Context(), a, traces, question{})
 			if err != nil {

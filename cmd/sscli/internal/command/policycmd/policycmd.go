@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -47,19 +48,32 @@ tests, compare two versions, and write the rules for what a client does. sscli s
 
 // read parses a policy of one or more files, "-" for standard input.
 func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, error) {
-	var all []*policy.Policy
-	for _, name := range names {
+	all, err := readEach(ctx, a, names...)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Merge(all...), nil
+}
+
+// readEach parses the policies of files at the same time.
+func readEach(ctx context.Context, a *app.App, names ...string) ([]*policy.Policy, error) {
+	all, errs := make([]*policy.Policy, len(names)), make([]error, len(names))
+	var parsers sync.WaitGroup
+	for i, name := range names {
 		text, err := a.Read(ctx, name, "the policy")
 		if err != nil {
-			return nil, &fault.UsageError{Err: err}
+			errs[i] = &fault.UsageError{Err: err}
+			break
 		}
-		p, err := parse(ctx, name, text)
+		parsers.Go(func() { all[i], errs[i] = parse(ctx, name, text) })
+	}
+	parsers.Wait()
+	for _, err := range errs {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, p)
 	}
-	return policy.Merge(all...), nil
+	return all, nil
 }
 
 // parse parses what was read from a file.

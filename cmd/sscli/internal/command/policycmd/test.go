@@ -139,9 +139,7 @@ func readSuite(ctx context.Context, a *app.App, name string, write bool) (s suit
 // suiteOf returns the questions about what an authorization allows.
 func suiteOf(ctx context.Context, name, text string) (s suite, err error) {
 	s.file, s.policies = name, []string{filepath.Base(name)}
-	p, err := parse(ctx, name, text)
-	if err == nil {
-		s.asked = policy.Merge(p)
+	if s.asked, err = parse(ctx, name, text); err == nil {
 		s.clients = clientsOf(ctx, s.asked)
 	}
 	return s, err
