@@ -32,38 +32,47 @@ func (f Fault) human(w *writer) {
 }
 
 // fit returns the message and the hint in at most three lines of 80 columns. From longer ones it leaves out details of
-// the message, from the end, until a step of the hint fits, and the steps that do not fit. It always keeps the
-// first detail and one step. The json output has both whole.
+// the message, from the end, until the first step of the hint fits, which helps most, or else any step, and the steps that do
+// not fit. It always keeps the first detail and one step. The json output has both whole.
 func (f Fault) fit() (message, hint string) {
-	const columns, lines = 80, 3
+	const columns, lines, more = 80, 3, "more: -o json"
 	before := "sscli: "
 	if f.Line > 0 {
 		before += fmt.Sprintf("line %d: ", f.Line)
 	}
 	rows := func(text string) int { return (Columns(printable(text)) + columns - 1) / columns }
-	fits := func(message, hint string) bool {
-		return hint == "" && rows(before+message) <= lines || rows(before+message)+rows("  try: "+hint) <= lines
-	}
-	if fits(f.Message, f.Hint) {
-		return f.Message, f.Hint
+	fits := func(message string, steps ...string) bool {
+		return len(steps) == 0 && rows(before+message) <= lines || rows(before+message)+rows("  try: "+strings.Join(steps, "; ")) <= lines
 	}
 	details, steps := phrases(f.Message), phrases(f.Hint)
-	for n := len(details); n > 0; n-- {
-		var kept []string
-		message = strings.Join(details[:n], "; ")
-		for _, step := range steps {
-			if fits(message, strings.Join(append(slices.Clone(kept), step), "; ")) {
-				kept = append(kept, step)
+	if fits(f.Message, steps...) {
+		return f.Message, f.Hint
+	}
+	repeats := f.Outcome == "" && f.Line == 0 // so that the user can ask for more
+	for _, least := range [][]string{steps[:min(1, len(steps))], nil} {
+		for n := len(details); n > 0; n-- {
+			message = strings.Join(details[:n], "; ")
+			if !fits(message, least...) {
+				continue
 			}
-		}
-		hint = strings.Join(kept, "; ")
-		if f.Outcome == "" && f.Line == 0 && !strings.Contains(hint, "sscli ") { // the command may be repeated, and none leads on
-			if more := strings.Join(append(kept, "more: -o json"), "; "); fits(message, more) {
-				hint = more
+			kept := slices.Clone(least)
+			for _, step := range steps[len(least):] {
+				with := append(slices.Clone(kept), step)
+				if least == nil && repeats { // the first step is only there
+					with = append(with, more)
+				}
+				if fits(message, with...) {
+					kept = append(kept, step)
+				}
 			}
-		}
-		if len(kept) > 0 || len(steps) == 0 && fits(message, hint) {
-			return message, hint
+			if len(kept) == 0 && len(steps) > 0 {
+				continue
+			}
+			leads := slices.ContainsFunc(kept, func(step string) bool { return strings.Contains(step, "sscli ") })
+			if with := append(slices.Clone(kept), more); repeats && !leads && fits(message, with...) {
+				return message, strings.Join(with, "; ")
+			}
+			return message, strings.Join(kept, "; ")
 		}
 	}
 	return strings.Join(details[:min(1, len(details))], "; "), strings.Join(steps[:min(1, len(steps))], "; ")

@@ -55,6 +55,22 @@ func TestFaultFits(t *testing.T) {
 	}
 }
 
+// TestFaultKeepsTheFirstStep: details of the message make room for the first step of the hint. If nothing does, the hint says
+// where the step is.
+func TestFaultKeepsTheFirstStep(t *testing.T) {
+	rule := "the rule to ask for: " + strings.Repeat("r", 100)
+	refused := `get "a": MQTT CONNECT to 127.0.0.1:1883: CONNACK 0x87 not authorized`
+	f := Fault{Message: refused + `; sent: user "ann" with the password in a file, as client "ann"`, Hint: rule + "; -i with another client id"}
+	if message, hint := f.fit(); message != refused || !strings.HasPrefix(hint, rule) {
+		t.Errorf("%q, %q", message, hint)
+	}
+	f.Hint = rule + strings.Repeat("r", 100) + "; add a rule for the topic or the client id, or for both; --trace shows topics"
+	f.Message = strings.Repeat("a ", 60)
+	if message, hint := f.fit(); message != f.Message || hint != "add a rule for the topic or the client id, or for both; more: -o json" {
+		t.Errorf("%q, %q", message, hint)
+	}
+}
+
 // TestPhrases: a semicolon in quotes does not end a phrase.
 func TestPhrases(t *testing.T) {
 	for text, want := range map[string]string{

@@ -57,7 +57,7 @@ func (a PolicyAnswer) human(w *writer) {
 		w.printf("     not enough for a request: %s is denied\n", printable(a.Needs))
 	}
 	for _, text := range a.Assumes {
-		w.printf("     assumed: %s\n", text)
+		w.printf("     assumed: %s\n", printable(text))
 	}
 }
 

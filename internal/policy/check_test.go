@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/testkit/policies"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -204,4 +205,28 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNeeds: what a request needs of the response topic, if the rules name another one than the client's own.
+func TestNeeds(t *testing.T) {
+	who := policy.Principal{Username: "ann", ClientID: "ann"}
+	for topics, want := range map[string]string{
+		`{method: Subscribe, topics: ["clients/ann/#"]}`:                                                       "",
+		`{method: Subscribe, topics: [replies/ann]}, {method: Publish, topics: ["replies/#"]}`:                 "at replies/ann",
+		`{method: Subscribe, topics: [replies/ann]}`:                                                           "lacks Subscribe",
+		`{method: Subscribe, topics: ["replies/{principal.username}", "clients/+/services/#"]}`:                "",
+		`{method: Subscribe, topics: ["replies/+"]}, {method: Publish, topics: ["replies/+"], clientIds: [x]}`: "lacks Subscribe",
+	} {
+		p := parse(t, resource(policies.Line("usernames: [ann]", policies.Connect+", "+policies.Request+", "+topics, "{method: Read, keys: [k]}")))
+		step, reply, denied := p.For(who).Needs()
+		got := ""
+		if reply != "" {
+			got = "at " + reply
+		} else if denied {
+			got = "lacks " + step.Method.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", topics, got, want)
+		}
+	}
 }

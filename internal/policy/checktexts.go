@@ -32,7 +32,7 @@ func (c *checker) texts(r *Rule) {
 		for _, name := range slices.Sorted(maps.Keys(a.set)) {
 			for _, asked := range []string{name, name + "=" + a.set[name]} {
 				if other := c.nearly(asked); other != "" {
-					c.find(idAttribute, r.lineOf(a), Warning, nil, "write the same in all rules", "no other rule asks for the attribute %s, but for %s", asked, other)
+					c.find(idAttribute, r.lineOf(a), Warning, nil, "write the same everywhere", "nothing else asks for the attribute %s, but for %s", asked, other)
 				}
 			}
 		}
@@ -91,26 +91,29 @@ func (c *checker) attribute(r *Rule, e *Entry, name string) {
 }
 
 // asks counts the rules that ask for an attribute.
-type asks struct{ count, first int }
+type asks struct{ count, first, set int } // first is the index of the first rule, and set that of its first set
 
-// nearly returns an attribute of other rules that is spelt almost like one which only one rule has, or "" if there is none.
-// An attribute is a name, or a name and a value.
+// nearly returns an attribute of rules that is spelt almost like one which only one rule has, or "" if there is none. An
+// attribute is a name, or a name and a value. The values in one rule may be alike.
 func (c *checker) nearly(attribute string) (found string) {
 	if c.asked == nil {
 		c.asked = make(map[string]asks)
+		sets := 0
 		for i, r := range c.policy.Rules {
-			own := make(map[string]bool)
+			own := make(map[string]int)
 			for _, set := range r.Attributes {
+				sets++
 				for name, value := range set {
-					own[name], own[name+"="+value] = true, true
+					own[name], own[name+"="+value] = cmp.Or(own[name], sets), cmp.Or(own[name+"="+value], sets)
 				}
 			}
-			for text := range own {
+			for text, set := range own {
 				n, known := c.asked[text]
 				if !known {
-					n.first = i
+					n.first, n.set = i, set
 				}
-				c.asked[text] = asks{n.count + 1, n.first}
+				n.count++
+				c.asked[text] = n
 			}
 		}
 	}
@@ -124,7 +127,7 @@ func (c *checker) nearly(attribute string) (found string) {
 	for _, text := range slices.Sorted(maps.Keys(c.asked)) {
 		n := c.asked[text]
 		otherName, other, is := strings.Cut(text, "=")
-		if n.count == 1 && n.first >= mine.first || is != valued || valued && name != otherName {
+		if n.count == 1 && n.set >= mine.set || is != valued || valued && (name != otherName || n.count == 1 && n.first == mine.first) {
 			continue
 		}
 		if valued && near(value, other, false) || !valued && near(name, otherName, false) {

@@ -56,16 +56,19 @@ func Journey(command, library, clientID, key string) (all []Action, ok bool) {
 }
 
 // Needs returns a step of a request to the store that is denied to a client: to connect, to publish the request or to get
-// the reply. ok is false if none is.
-func (c *Client) Needs() (denied Action, ok bool) {
+// the reply. ok is false if none is; reply is the response topic that the client must name then, or "" if it need not.
+func (c *Client) Needs() (denied Action, reply string, ok bool) {
 	all := steps(c.who.ClientID)
 	for _, a := range all[:stepWatch] {
 		if c.Allowed(a) == nil {
-			return a, true
+			return a, "", true
 		}
 	}
-	replies := func(a Action) bool { return c.MayReplyTo(a.On) }
-	return all[stepResponse], !slices.ContainsFunc(all[stepResponse:], replies) && c.namedReply() == ""
+	if slices.ContainsFunc(all[stepResponse:], func(a Action) bool { return c.MayReplyTo(a.On) }) {
+		return Action{}, "", false
+	}
+	reply = c.namedReply()
+	return all[stepResponse], reply, reply == ""
 }
 
 // An actor is an alternative, as a client that fits it alone, with what the rules allow to it.
@@ -197,7 +200,7 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 		return
 	}
 	l.Message = "no rule allows " + what + " for " + whoever + consequence
-	switch attempt := a.attempt(step...); {
+	switch attempt := c.attempt(a, step...); {
 	case attempt != nil:
 		l.Line, l.old = attempt.Line, attempt
 		l.Severity = max(l.Severity, Warning)
@@ -250,7 +253,7 @@ func (c *checker) journeys(a *actor) {
 		responses = append(responses, stepResponse+i)
 	}
 	replies := slices.Contains(t.may[stepResponse:], true)
-	chosen := !replies && t.reply != "" && a.attempt(responses...) == nil
+	chosen := !replies && t.reply != "" && c.attempt(a, responses...) == nil
 	if a.keys == 0 {
 		if t.may[stepRequest] && (replies || chosen) && c.elsewhere(a, stepKeys) == "" {
 			c.lack(a, lack{Finding: Finding{ID: idKeys, Line: a.line, Severity: Warning, Message: "no rule allows any key to " + whoever + ", which may send requests and get replies", Hint: "stateStoreResources: with the keys that it uses"}})
@@ -321,21 +324,29 @@ func topicEntry(m Method, topic string) func(*actor) *Entry {
 	}
 }
 
-// attempt returns an entry that seems to be meant for one of some steps: its text is nearly what the step needs.
-func (a *actor) attempt(step ...int) *Entry {
+// attempt returns an entry that seems to be meant for one of an actor's steps: its text, without # at the end, is nearly what
+// the step needs. It is none that names another client.
+func (c *checker) attempt(a *actor, step ...int) *Entry {
 	all := steps(a.full.clients[0].ClientID)
+	another := func(id string) bool { return len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) }
 	for _, r := range a.near {
 		for _, e := range r.topics {
-			if e.levels == nil || len(e.Text) > 256 {
+			if e.levels == nil || len(e.Text) > 256 || slices.ContainsFunc(e.owners(), another) {
 				continue
 			}
 			text := e.Text
 			if b, ok := e.bind(&a.full.clients[0].Principal); ok {
 				text = strings.Join(b.levels, "/")
 			}
-			text = strings.ToLower(text)
+			text, begins := strings.CutSuffix(strings.ToLower(text), "/"+wildAll)
+			if begins {
+				text = strings.ReplaceAll(strings.TrimPrefix(text, "/"), "//", "/")
+			}
 			for _, i := range step {
 				on := strings.ToLower(all[i].On)
+				if levels := strings.Split(on, "/"); begins {
+					on = strings.Join(levels[:min(len(levels), 1+strings.Count(text, "/"))], "/")
+				}
 				if e.Methods == all[i].Method && 100*(common(text, on)+commonEnd(text, on)) >= 85*max(len(text), len(on)) && i != stepConnect {
 					return e
 				}

@@ -48,7 +48,7 @@ func (c *checker) flush() {
 	clear(c.lacks)
 }
 
-// mend adds a mend to a lack, if it helps all actors.
+// mend adds a mend to a lack, if it helps all actors, and takes the step from no other actor of the rule.
 func (c *checker) mend(l *lack) {
 	m := &Mend{Old: l.old}
 	first := l.entry(l.actors[0])
@@ -92,9 +92,16 @@ func (c *checker) mend(l *lack) {
 		}
 	}
 	var near, with []*Rule // of the last actor
-	for _, a := range l.actors {
+	actors := l.actors
+	if l.old != nil {
+		actors = append(slices.Clone(actors), c.first[l.old.Rule]...)
+	}
+	for i, a := range actors {
 		if c.ctx.Err() != nil {
 			return
+		}
+		if i >= len(l.actors) && (len(a.full.clients) == 0 || !l.step(a, a.near)) {
+			continue
 		}
 		if with == nil || !slices.Equal(near, a.near) {
 			near, with = a.near, (&Policy{Rules: a.near}).With(m).Rules

@@ -462,7 +462,11 @@ func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 		switch {
 		case e.never != "" && key != "":
 			r.find(idNever, e.Line, Error, keyHint(e), "%s key %q matches nothing: %s", keyType, key, e.never)
-			if better := e.changed(fixTokens(key)); better.Text != key {
+			if keyType == Binary {
+				named := *e
+				named.Type = String
+				r.mended(e, (&named).changed(key), "keyType: String, for "+rule.someone()+"; or the base64 of the key's bytes")
+			} else if better := e.changed(fixTokens(key)); better.Text != key {
 				r.mended(e, better, fmt.Sprintf("write %q, for %s", better.Text, rule.someone()))
 			}
 		case keyType == Binary && plain(key) && !utf8.ValidString(e.exact):

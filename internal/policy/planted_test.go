@@ -54,6 +54,29 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
+// TestMendTakesNothing: a mend of what one principal lacks takes nothing of that kind from another one of the rule.
+func TestMendTakesNothing(t *testing.T) {
+	watch := func(hex string) string {
+		return `, {method: Subscribe, topics: ["clients/statestore/v1/` + policies.UUID + "/" + hex + `/command/notify/+"]}`
+	}
+	for _, brokers := range []string{
+		policies.Store + watch("616E6E"),
+		policies.Connect + ", " + policies.Request + `, {method: Subscribe, topics: ["clients/ann/#"]}` + watch("616E6E"),
+	} {
+		p := parse(t, resource(policies.Line("usernames: [ann, anm]", brokers, `{method: Read, keys: ["*"]}`)))
+		for _, f := range p.Check(t.Context(), policy.Info) {
+			if f.ID > "SS017" || f.Mend == nil {
+				continue
+			}
+			for _, change := range policy.Compare(t.Context(), p, p.With(f.Mend), nil) {
+				if change.Lost && change.Username == "ann" {
+					t.Errorf("%s %s; %s: %+v", f.ID, f.Message, f.Hint, change)
+				}
+			}
+		}
+	}
+}
+
 // TestRight: a policy without a mistake has no finding but infos.
 func TestRight(t *testing.T) {
 	for name, rules := range policies.Right() {

@@ -148,6 +148,12 @@ func Planted() []Mistake {
 		{"a token of two braces", also(`{method: Publish, topics: ["d/{{principal.clientId}}"]}`), "SS008", 8, `"d/{principal.clientId}"`},
 		{"a token in a String", key(`{method: Read, keyType: String, keys: ["{principal.clientId}"]}`), "SS009", 8, "keyType: Pattern"},
 		{"an old topic of requests", ann(Connect+", {method: Publish, topics: [statestore/"+UUID+"/command/invoke]}, "+Own, keys), "SS011", 8, "statestore/v1"},
+		{"an attribute that is misspelt in its own rule", site(`line: "1"}, {lnie: "2"`, Connect+", "+Request+", "+Own, keys), "SS020", 8, ""},
+		{"Clients", ann(Connect+", "+Request+`, {method: Subscribe, topics: ["Clients/{principal.clientId}/#"]}`, keys), "SS016", 8, `write "clients/{principal.clientId}/#"`},
+		{"a slash before clients", ann(Connect+", "+Request+`, {method: Subscribe, topics: ["/clients/{principal.clientId}/#"]}`, keys), "SS016", 8, `write "clients/{principal.clientId}/#"`},
+		{"an empty level", ann(Connect+", "+Request+`, {method: Subscribe, topics: ["clients//{principal.clientId}/#"]}`, keys), "SS016", 8, `write "clients/{principal.clientId}/#"`},
+		{"a Binary key that is text", key("{method: Read, keyType: Binary, keys: [press]}"), "SS008", 8, "keyType: String"},
+		{"the watch of another user", bob() + Line("usernames: [ann, eve]", Store+watch("616E6E"), keys), "SS021", 8, ""},
 	}
 }
 

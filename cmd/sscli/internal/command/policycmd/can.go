@@ -84,8 +84,11 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 			got := p.Decide(d.Principal, d.Action)
 			f := answerOf(p, d, got)
 			if got.Allowed && d.Method >= policy.Read && d.ClientID != "" {
-				if step, denied := p.For(d.Principal).Needs(); denied {
+				step, reply, denied := p.For(d.Principal).Needs()
+				if denied {
 					f.Needs = strings.TrimSpace(strings.ToLower(step.Method.String()) + " " + step.On)
+				} else if reply != "" {
+					f.Assumes = append(f.Assumes, "its requests name the response topic "+reply)
 				}
 			}
 			works := got.Allowed && (f.Needs == "" || !slices.ContainsFunc(deeds, func(d policy.Deed) bool { return d.Method == policy.Connect }))
