@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"encoding/binary"
 	"slices"
 	"unicode/utf8"
 )
@@ -54,44 +55,31 @@ func (p *Pattern) Without(others []*Pattern, limit int) (text string, ok bool) {
 }
 
 // letters returns a character for each set of characters that no pattern tells apart, the most usual ones first.
-func letters(all []*Pattern) []rune {
-	const usual = "x1ayz02345678bcdefgAXZ-_/. "
+func letters(all []*Pattern) (found []rune) {
 	var bounds []rune
 	for _, p := range all {
 		bounds = append(bounds, p.bounds...)
 	}
 	slices.Sort(bounds)
-	bounds = append(slices.Compact(bounds), utf8.MaxRune+1)
-	rank := func(c rune) int {
-		i := slices.Index([]rune(usual), c)
-		if i < 0 {
-			return len(usual)
+	bounds = slices.Compact(bounds)
+	done := make([]bool, len(bounds))
+	for _, c := range slices.Concat([]rune("x1ayz02345678bcdefgAXZ-_/. "), bounds) {
+		i, begins := slices.BinarySearch(bounds, c)
+		if !begins {
+			i--
 		}
-		return i
-	}
-	var found []rune
-	for i, low := range bounds[:len(bounds)-1] {
-		for _, c := range usual {
-			if low <= c && c < bounds[i+1] {
-				low = c
-				break
-			}
-		}
-		if utf8.ValidRune(low) {
-			found = append(found, low)
+		if !done[i] && utf8.ValidRune(c) {
+			done[i] = true
+			found = append(found, c)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b rune) int { return rank(a) - rank(b) })
 	return found
 }
 
 func key(states []uint64) string {
 	b := make([]byte, 0, 8*len(states))
 	for _, s := range states {
-		for range 8 {
-			b = append(b, byte(s))
-			s >>= 8
-		}
+		b = binary.LittleEndian.AppendUint64(b, s)
 	}
 	return string(b)
 }

@@ -268,16 +268,9 @@ func (e *Entry) examples(who *Principal, m Method, other *Lookup) (all []string)
 	case e.Type == String, e.Type == Binary:
 		return []string{e.exact}
 	case e.Type == Pattern:
-		text := ""
-		for _, p := range e.key {
-			value, ok := p.text, true
-			if p.token != "" {
-				if value, ok = who.value(p.token); !ok {
-					return nil
-				}
-				value = QuotePattern(value)
-			}
-			text += value
+		text, ok := replaced(e.key, who)
+		if !ok {
+			return nil
 		}
 		return []string{sample(text), sample(strings.ReplaceAll(text, "*", "x"))}
 	}

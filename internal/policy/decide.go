@@ -167,7 +167,11 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 			case named && does && valuesOf(e.key, who) > maxValues:
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client's names are longer than %d bytes", e.Text, maxValues))
 			case named && does && !bound:
-				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client has no such value", e.Text))
+				lacks := "a value of the client has a slash"
+				if slices.ContainsFunc(slices.Concat(append(slices.Clone(e.levels), e.key)...), who.lacks) {
+					lacks = "the client has no such value"
+				}
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: %s", e.Text, lacks))
 			case named && does:
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, strings.TrimPrefix(e.String(), e.Methods.String()+" ")))
 			case named && bound && store && e.Type != "" && b.matches(who, a):
@@ -208,80 +212,89 @@ func (r *Rule) loosely(who *Principal) string {
 	return ""
 }
 
-// loosely returns the assumption without which an entry would allow an action; "" = none.
-func (e *Entry) loosely(who *Principal, a Action) string {
+// freed returns an entry like e for all client ids, with wildcards in place of some tokens.
+func (e *Entry) freed(some func(part) bool) *Entry {
 	free := *e
 	free.ClientIDs, free.never, free.shared = nil, "", nil
-	if b, ok := free.bind(who); e.never == "" && ok && b.matches(who, a) && a.Method != Connect {
+	free.levels, free.key = slices.Clone(e.levels), slices.Clone(e.key)
+	for i, l := range e.levels {
+		if slices.ContainsFunc(l, some) {
+			free.levels[i] = []part{{wildOne, tokenWild}}
+		}
+	}
+	for i, p := range e.key {
+		if some(p) {
+			free.key[i] = part{text: "*"}
+		}
+	}
+	return &free
+}
+
+// loosely returns the assumption without which an entry would allow an action; "" = none.
+func (e *Entry) loosely(who *Principal, a Action) string {
+	allows := func(e *Entry, a Action) bool {
+		b, ok := e.bind(who)
+		return ok && b.matches(who, a)
+	}
+	plain, free := e.freed(func(part) bool { return false }), e.freed(who.lacks)
+	if e.never == "" && a.Method != Connect && allows(plain, a) {
 		return AssumeNarrow
 	}
 	if parts, missing := e.missingID(who); missing && compile(parts, who) != nil && compile(parts, who).Match([]byte(who.ClientID)) {
 		return AssumeMissing
 	}
 	if e.Type != "" {
-		if e.Type == Pattern && e.never == "" && e.reads(who, a.On, true) {
+		shown := Action{a.Method, strings.ToValidUTF8(a.On, "\uFFFD")}
+		switch {
+		case e.Type == Pattern && (e.never == "" && e.reads(who, a.On, true) || e.never != "" && strings.ContainsAny(e.Text, "[*")):
 			return AssumeDialect
-		}
-		if e.Type == Pattern && e.never != "" && strings.ContainsAny(e.Text, "[*") {
-			return AssumeDialect
-		}
-		if e.Type == Pattern && !utf8.ValidString(a.On) {
-			a.On = strings.ToValidUTF8(a.On, "\uFFFD")
-			if b, ok := free.bind(who); ok && b.matches(who, a) {
-				return AssumeBytes
-			}
-		}
-		free.key = slices.Clone(e.key)
-		for i, p := range free.key {
-			if _, ok := who.value(p.token); p.token != "" && !ok {
-				free.key[i] = part{text: "*"}
-			}
-		}
-		if g := compile(free.key, who); g != nil && e.Type == Pattern && len(e.key) > 0 && g.Match([]byte(a.On)) {
+		case e.Type == Pattern && shown != a && allows(plain, shown):
+			return AssumeBytes
+		case e.Type == Pattern && len(e.key) > 0 && allows(free, shown):
 			return AssumeMissing
 		}
 		return ""
 	}
-	assumption := ""
-	free.levels = slices.Clone(e.levels)
+	assumption, levels := "", [][]part(nil)
 	for i, parts := range e.levels {
-		text, missing := "", false
-		for _, p := range parts {
-			value, ok := p.text, true
-			if p.varies() {
-				value, ok = who.value(p.token)
-			}
-			text, missing = text+value, missing || !ok
-			if strings.Contains(value, "/") {
-				assumption = AssumeSlash
-			}
-		}
+		text := joinedFor(parts, who)
 		switch {
-		case missing:
-			assumption, free.levels[i] = AssumeMissing, []part{{wildOne, tokenWild}}
-		case strings.Contains(text, tokenStart):
-			parts, why := parseParts(text)
-			if g := compile(parts, who); why == "" && g != nil {
-				level := strings.Split(a.On+strings.Repeat("/", i), "/")[i]
-				if g.Match([]byte(level)) {
-					assumption, free.levels[i] = AssumePlace, []part{{text: level}}
-				}
+		case slices.ContainsFunc(parts, who.lacks):
+			assumption = AssumeMissing
+		case len(parts) > 1:
+			assumption, free.levels[i] = AssumePlace, []part{{text: text}}
+		case parts[0].varies() && strings.Contains(text, "/"):
+			assumption = AssumeSlash
+			for level := range strings.SplitSeq(text, "/") {
+				levels = append(levels, []part{{text: level}})
 			}
+			continue
 		}
+		levels = append(levels, free.levels[i])
 	}
-	if assumption == AssumeSlash {
-		return assumption
-	}
-	if len(e.levels) > 0 && strings.HasPrefix(a.topic(), "$") && assumption == "" {
+	free.levels = levels
+	if len(levels) > 0 && strings.HasPrefix(a.topic(), "$") && assumption == "" {
 		shown := Action{a.Method, "x" + strings.TrimPrefix(a.topic(), "$")}
-		if b, ok := free.bind(who); ok && b.wild[0] && b.matches(who, shown) {
+		if first := levels[0][0]; first.token == tokenWild && allows(free, shown) {
 			return AssumeHidden
 		}
 	}
-	if b, ok := free.bind(who); ok && assumption != "" && b.matches(who, a) {
+	if assumption != "" && allows(free, a) {
 		return assumption
 	}
 	return ""
+}
+
+// joinedFor returns parts as text, with the values of tokens.
+func joinedFor(parts []part, who *Principal) (text string) {
+	for _, p := range parts {
+		if value, ok := who.value(p.token); ok && p.varies() {
+			text += value
+		} else {
+			text += p.text
+		}
+	}
+	return text
 }
 
 // missingID returns the first of ClientIDs with a token whose value a principal lacks, with a star in its place.

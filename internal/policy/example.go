@@ -168,19 +168,8 @@ func without(p *glob.Pattern, match func(text string) *glob.Pattern) (text strin
 
 func fitting(pattern string, who *Principal) string {
 	parts, _ := parseParts(pattern)
-	id := ""
-	for _, p := range parts {
-		text, ok := p.text, true
-		if p.token != "" {
-			text, ok = who.value(p.token)
-			text = QuotePattern(text)
-		}
-		if !ok {
-			text = "x"
-		}
-		id += text
-	}
-	return sample(id)
+	text, _ := replaced(parts, who)
+	return sample(text)
 }
 
 func sample(pattern string) string {

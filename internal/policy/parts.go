@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -37,6 +38,12 @@ func (w *Principal) value(token string) (text string, ok bool) {
 		text = w.Attributes[strings.TrimPrefix(token, tokenAttribute)]
 	}
 	return text, text != ""
+}
+
+// lacks reports whether a part is a token whose value a principal lacks.
+func (w *Principal) lacks(p part) bool {
+	_, ok := w.value(p.token)
+	return p.varies() && !ok
 }
 
 // set gives the principal, whose attributes nobody else has, a value for a token.
@@ -138,19 +145,16 @@ func compile(parts []part, who *Principal) *glob.Pattern {
 	return p
 }
 
-// replaced returns a pattern with the values of tokens taken literally. ok is false if the principal lacks one.
+// replaced returns a pattern with the values of tokens taken literally. ok is false if the principal lacks one, which is x.
 func replaced(parts []part, who *Principal) (pattern string, ok bool) {
-	var text strings.Builder
+	ok = true
 	for _, p := range parts {
-		value, known := p.text, true
+		text := p.text
 		if p.token != "" {
-			value, known = who.value(p.token)
-			value = QuotePattern(value)
+			value, known := who.value(p.token)
+			text, ok = QuotePattern(cmp.Or(value, "x")), ok && known
 		}
-		if !known {
-			return "", false
-		}
-		text.WriteString(value)
+		pattern += text
 	}
-	return text.String(), true
+	return pattern, ok
 }

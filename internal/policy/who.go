@@ -50,19 +50,7 @@ func (p *Policy) Who(ctx context.Context, a Action) (all []Holder) {
 
 // mayAllow reports whether an entry allows an action to some client.
 func (e *Entry) mayAllow(a Action) bool {
-	free := *e
-	free.levels, free.key = slices.Clone(e.levels), slices.Clone(e.key)
-	for i, l := range e.levels {
-		if l[0].varies() {
-			free.levels[i] = []part{{wildOne, tokenWild}}
-		}
-	}
-	for i, p := range e.key {
-		if p.varies() {
-			free.key[i] = part{text: "*"}
-		}
-	}
-	b, ok := free.replace(&Principal{})
+	b, ok := e.freed(part.varies).replace(&Principal{})
 	return !ok || strings.HasPrefix(a.topic(), "$") || b.matches(&Principal{}, a)
 }
 

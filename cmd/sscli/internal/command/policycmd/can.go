@@ -250,8 +250,8 @@ func newSuggest(a *app.App) *cobra.Command {
 or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file
 with --trace-format json), a log (serve -v --log-format json), or a list as sscli policy can
 reads. A log names the topics for replies only with -vv, and never those of applications.
-The flags add actions. A client that reads or writes a key also gets what requests need:
-Connect, Publish for requests and Subscribe for replies.
+The flags add actions. Each client gets Connect. One that reads or writes a key also gets what
+requests need: Publish for requests and Subscribe for replies.
 
 Requests that were refused because the client lacked a right or a login are left out, as
 are those of Redis clients without a login, which no rule can name; stderr says how many.

@@ -109,9 +109,11 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 // add adds an action and, if it is a request to the store, what requests need.
 func (s *seen) add(d policy.Deed) {
 	s.note(d)
-	if d.Method == policy.Read || d.Method == policy.Write {
-		s.note(request(d, "")...)
+	needs := request(d, "")
+	if d.Method < policy.Read {
+		needs = needs[:1] // Connect
 	}
+	s.note(needs...)
 }
 
 // request returns what each request of a client needs. reply is the topic for replies; "" = not known.
