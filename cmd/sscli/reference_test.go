@@ -77,7 +77,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	for _, part := range self.Blocks(long) {
+	for _, part := range help.Blocks(long) {
 		b.WriteString("\n")
 		switch {
 		case part.Rows != nil:
@@ -99,7 +99,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 		flagTable(b, flags)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", self.Outdent(cmd.Example))
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", help.Outdent(cmd.Example))
 	}
 }
 

@@ -1,53 +1,33 @@
 package help
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// continued is the minimum indentation of a line that continues the second column of a table. An
-// indented line with fewer spaces is an example, unless it has a second column.
-const continued = 6
-
-// Fill rewraps paragraphs, and the second column of tables, if they are wider than width. It does not
-// change other indented lines: they are examples for the user to copy.
+// Fill rewraps the paragraphs and tables of a help text that are wider than width. It does not wrap other lines, which
+// are examples for the user to copy.
 func Fill(text string, width int) string {
-	blocks := strings.Split(text, "\n\n")
-	for i, block := range blocks {
-		blocks[i] = fillBlock(block, width)
-	}
-	return strings.Join(blocks, "\n\n")
-}
-
-func fillBlock(block string, width int) string {
-	lines := strings.Split(block, "\n")
-	if !isTooWide(lines, width) {
-		return block
-	}
-	isParagraph := true
-	for _, line := range lines {
-		isParagraph = isParagraph && line != "" && column(line) == 0
-	}
-	if isParagraph {
-		return fillWords("", lines, width)
-	}
-	var filled []string
-	for len(lines) > 0 {
-		at, n := column(lines[0]), 1
-		for at > 0 && n < len(lines) && indentation(lines[n]) == at && column(lines[n]) == at {
-			n++
-		}
-		item := lines[:n]
-		lines = lines[n:]
-		isExample := at > 0 && at < continued && indentation(item[0]) == at
-		if isExample || !isTooWide(item, width) {
-			filled = append(filled, item...)
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !slices.ContainsFunc(strings.Split(p, "\n"), func(line string) bool { return utf8.RuneCountInString(line) > width }) {
 			continue
 		}
-		term := strings.TrimSuffix(item[0], cell(item[0]))
-		filled = append(filled, fillWords(term, append([]string{cell(item[0])}, item[1:]...), width))
+		var filled []string
+		for _, b := range Blocks(p) {
+			switch {
+			case b.Rows != nil:
+				filled = append(filled, strings.TrimSuffix(Rows(b.Rows, width), "\n"))
+			case b.Literal != nil:
+				filled = append(filled, "  "+strings.Join(b.Literal, "\n  "))
+			default:
+				filled = append(filled, fillWords("", []string{b.Prose}, width))
+			}
+		}
+		paragraphs[i] = strings.Join(filled, "\n")
 	}
-	return strings.Join(filled, "\n")
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // fillWords returns a term followed by the words of lines, wrapped to width. The lines after the
@@ -72,30 +52,4 @@ func fillWords(term string, lines []string, width int) string {
 		at, first = at+n, false
 	}
 	return b.String()
-}
-
-func isTooWide(lines []string, width int) bool {
-	for _, line := range lines {
-		if utf8.RuneCountInString(line) > width {
-			return true
-		}
-	}
-	return false
-}
-
-func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
-
-// cell returns the second column of a table row. Two or more spaces separate it from the first column.
-// If the line has only one column, cell returns the line without its indentation.
-func cell(line string) string {
-	from := indentation(line)
-	if gap := strings.Index(line[from:], "  "); gap >= 0 {
-		return strings.TrimLeft(line[from+gap:], " ")
-	}
-	return line[from:]
-}
-
-// column returns the offset, in characters, at which the text that cell returns begins in the line.
-func column(line string) int {
-	return utf8.RuneCountInString(line) - utf8.RuneCountInString(cell(line))
 }

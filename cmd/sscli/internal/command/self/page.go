@@ -33,7 +33,7 @@ func page(cmd *cobra.Command, e Edition) string {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	r.blocks(Blocks(long))
+	r.blocks(help.Blocks(long))
 	if len(cmd.Aliases) > 0 {
 		r.macro("PP")
 		r.text("Also: " + strings.Join(cmd.Aliases, ", ") + ".")
@@ -42,7 +42,7 @@ func page(cmd *cobra.Command, e Edition) string {
 	r.options(cmd)
 	if cmd.Example != "" {
 		r.macro("SH", "EXAMPLES")
-		r.literal(strings.Split(Outdent(cmd.Example), "\n"))
+		r.literal(strings.Split(help.Outdent(cmd.Example), "\n"))
 	}
 	r.macro("SH", "SEE ALSO")
 	if !cmd.HasParent() {

@@ -3,6 +3,8 @@ package self
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
 // A roff is a page, written with the macros of man(7).
@@ -36,7 +38,7 @@ func (r *roff) literal(lines []string) {
 	r.WriteString(".fi\n.RE\n")
 }
 
-func (r *roff) blocks(list []Block) {
+func (r *roff) blocks(list []help.Block) {
 	for i, b := range list {
 		if b.Rows == nil && i > 0 {
 			r.macro("PP")

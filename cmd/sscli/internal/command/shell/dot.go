@@ -112,6 +112,6 @@ func (s *shell) overview() error {
 	b.WriteString(strings.TrimPrefix(help.List(root, "", width), "\n"))
 	write("Lines:", directive.Usages())
 	write("Shell:", append(dots(), [2]string{"exit [CODE], quit", "leave the shell, with an exit code"}))
-	b.WriteString(help.Fill("\n"+shellHelp+"\nFor more: help COMMAND, help output, help quoting, help exit-codes, help environment.", width))
+	b.WriteString("\n" + help.Fill(shellHelp+"\nFor more: help COMMAND, help output, help quoting, help exit-codes, help environment.", width))
 	return s.print(b.String())
 }

@@ -1,4 +1,4 @@
-package self
+package help
 
 import "strings"
 
@@ -13,7 +13,7 @@ type Block struct {
 // prose. Other lines are a table if tableRows can parse them, and otherwise literal.
 func Blocks(text string) []Block {
 	var list []Block
-	for paragraph := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(text), "\t", "    "), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.ReplaceAll(strings.Trim(text, "\n"), "\t", "    "), "\n\n") {
 		lines := strings.Split(strings.Trim(paragraph, "\n"), "\n")
 		for len(lines) > 0 {
 			laidOut := isLaidOut(lines, 0)
