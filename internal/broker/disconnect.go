@@ -54,7 +54,9 @@ type ending struct {
 }
 
 // endings are handled in line by one goroutine, which is the one of the first. When thousands of clients go at once, two
-// goroutines of each wake, and those who want little wait until all of them have run. So they only leave their ending.
+// goroutines of each wake, and those who want little wait until all of them have run. So they only leave their ending. The
+// goroutine takes the turns of all of them when it is its own: with one turn it would end one connection in each round of
+// all who stand in line.
 type endings struct {
 	mu      sync.Mutex
 	queue   []ending
@@ -76,11 +78,16 @@ func (b *Broker) end(e ending) {
 		queue := q.queue
 		q.queue = nil
 		q.mu.Unlock()
+		b.lockFor(muchWork)
+		locked := time.Now()
 		for _, e := range queue {
-			b.lockFor(muchWork)
 			e.handle()
-			b.Unlock()
+			if time.Since(locked) > b.Hold() {
+				b.pause(maxDirectWrites)
+				locked = time.Now()
+			}
 		}
+		b.Unlock()
 		q.mu.Lock()
 	}
 	q.running = false

@@ -150,11 +150,14 @@ func (b *Broker) later(job func()) {
 		b.lockFor(muchWork)
 		defer b.Unlock()
 		for len(b.jobs) > 0 {
-			b.jobs[0]()
-			b.changed = true
+			for range len(b.jobs) { // each has a turn in every round of all who stand in line
+				b.jobs[0]()
+				b.changed = true
+				b.pause(math.MaxInt)
+				b.jobs[0] = nil // for the garbage collector
+				b.jobs = b.jobs[1:]
+			}
 			b.yield()
-			b.jobs[0] = nil // for the garbage collector
-			b.jobs = b.jobs[1:]
 		}
 		b.jobs = nil
 	})
@@ -217,6 +220,17 @@ func (b *Broker) yield() {
 	b.unlock(limit)
 	runtime.Gosched()
 	b.line.Lock()
+	b.Lock()
+	b.inLine = true
+}
+
+// pause unlocks the broker, lets the goroutines that wait for it run, and locks it again, but keeps the turn in line: the
+// caller works for many, and takes their turns one after the other. Packets are written to at most limit clients on the
+// calling goroutine.
+func (b *Broker) pause(limit int) {
+	b.inLine = false // so that unlock does not give up the turn
+	b.unlock(limit)
+	runtime.Gosched()
 	b.Lock()
 	b.inLine = true
 }

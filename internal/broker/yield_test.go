@@ -3,6 +3,7 @@ package broker
 import (
 	"net"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -125,6 +126,76 @@ func TestCrowdsInLine(t *testing.T) {
 			}
 			if !<-inLine {
 				t.Error("it did not stand in line")
+			}
+		})
+	}
+}
+
+// TestTurnsOfMany: who works for many clients takes a turn for each of them, so that they do not wait for a round of all
+// who stand in line each.
+func TestTurnsOfMany(t *testing.T) {
+	t.Parallel()
+	const many, busy, rounds = 200, 10, 20
+	for _, test := range []struct {
+		name  string
+		begin func(b *Broker, clients []*Client, done func())
+	}{
+		{"endings", func(b *Broker, clients []*Client, _ func()) {
+			for _, c := range clients[1:] {
+				b.endings.queue = append(b.endings.queue, ending{c, nil, true})
+			}
+			b.end(ending{clients[0], nil, true})
+		}},
+		{"jobs", func(b *Broker, clients []*Client, done func()) {
+			b.Lock()
+			for range clients {
+				b.later(done)
+			}
+			b.Unlock()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var left, turns atomic.Int64
+			left.Store(many)
+			ended := make(chan struct{})
+			done := func() {
+				if left.Add(-1) == 0 {
+					close(ended)
+				}
+			}
+			b := New(Options{Disconnected: func(*Client) { done() }})
+			defer b.Close()
+			var clients []*Client
+			for range many {
+				c := writingClient(t, b)
+				c.Identity, c.ticket = c.session.who, b.gate.Enter("", func() {})
+				clients = append(clients, c)
+			}
+			var all sync.WaitGroup
+			for range busy {
+				all.Go(func() {
+					for {
+						select {
+						case <-ended:
+							return
+						default:
+						}
+						b.lockFor(muchWork)
+						turns.Add(1)
+						for begin := time.Now(); time.Since(begin) < 200*time.Microsecond; {
+						}
+						b.Unlock()
+					}
+				})
+			}
+			before := turns.Load()
+			test.begin(b, clients, done)
+			<-ended
+			n := turns.Load() - before
+			all.Wait()
+			if n > busy*rounds {
+				t.Errorf("%d others in line took %d turns before %d were done", busy, n, many)
 			}
 		})
 	}

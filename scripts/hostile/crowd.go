@@ -14,6 +14,9 @@ import (
 // crowd is the number of an attacker's connections that act at the same moment.
 const crowd = 2000
 
+// latestWill is how long after the end of a crowd its last will may be published, whatever others do.
+const latestWill = 5 * time.Second
+
 // crowds returns the attacks in which many connections do a little at the same moment.
 func crowds() []attack {
 	// heirs subscribes clients that do not read to a topic.
@@ -84,6 +87,21 @@ func crowds() []attack {
 				_, err := c.Write([]byte{packets.DISCONNECT << 4, 1, packets.DisconnectDisconnectWithWillMessage})
 				return err
 			})
+		}},
+		{name: "2,000 clients with a will, closed at once, beside 500 that publish 200 messages at a time", run: func(ctx context.Context, t *target) (string, error) {
+			burst := bytes.Repeat(publishPacket("news", 0, make([]byte, 100)), 200)
+			if _, err := inParallel(ctx, t.scale(500), func(i int) error {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("busy", i)})
+				go func() {
+					for err == nil { // until hangUp
+						_, err = c.Write(burst)
+					}
+				}()
+				return err
+			}); err != nil {
+				return answered("", err)
+			}
+			return awaitWills(ctx, t, t.scale(crowd))
 		}},
 		{name: "2,000 clients with 30 subscriptions, closed at once", run: func(ctx context.Context, t *target) (string, error) {
 			return atOnce(ctx, t, connectOptions{}, (*client).Close, func(c *client) error { return c.subscribe(filters...) })
@@ -247,6 +265,35 @@ func crowds() []attack {
 			return "all messages", nil
 		}},
 	}
+}
+
+// awaitWills connects clients with a will, closes them at once, and waits until all wills have been published.
+func awaitWills(ctx context.Context, t *target, n int) (string, error) {
+	heir, err := connectTo(t, connectOptions{id: "heir"})
+	if err == nil {
+		err = heir.subscribe("will")
+	}
+	if err != nil {
+		return answered("", err)
+	}
+	clients := make([]*client, n)
+	if _, err := inParallel(ctx, n, func(i int) (err error) {
+		clients[i], err = connectTo(t, connectOptions{id: fmt.Sprint("will", i), will: []byte("gone")})
+		return err
+	}); err != nil {
+		return answered("", err)
+	}
+	closed := time.Now()
+	for _, c := range clients {
+		c.Close()
+	}
+	_ = heir.SetReadDeadline(closed.Add(latestWill))
+	for i := range n {
+		if err := heir.await(packets.PUBLISH); err != nil {
+			return "", breach(fmt.Sprintf("%d of %d wills within %v", i, n, latestWill))
+		}
+	}
+	return fmt.Sprintf("%d wills within %.1f s", n, time.Since(closed).Seconds()), nil
 }
 
 // redisAtOnce connects the crowd to the Redis port, and then writes the same commands for each client.
