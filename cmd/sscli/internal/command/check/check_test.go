@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -418,7 +419,7 @@ other: 1
 	if code != fault.CodeNo || stderr != "" || strings.Contains(stdout, "c.yaml:9:") {
 		t.Errorf("%d, %q, %s", code, stderr, stdout)
 	}
-	if code, stdout, _ := run(t, "", "-f", file, "--lint", "-o", "json"); code != fault.CodeNo || !strings.Contains(stdout, `{"op":"check_finding","file":"`+file+`","line":6,"column":3,"message":"nothing to check`) {
+	if code, stdout, _ := run(t, "", "-f", file, "--lint", "-o", "json"); code != fault.CodeNo || !strings.Contains(stdout, `{"op":"check_finding","file":`+strconv.Quote(file)+`,"line":6,"column":3,"message":"nothing to check`) {
 		t.Errorf("%d, %s", code, stdout)
 	}
 	if code, _, stderr := run(t, "", "-f", file); code != fault.CodeUsage || !strings.Contains(stderr, ":2:21: max-age") {
