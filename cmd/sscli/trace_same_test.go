@@ -111,7 +111,7 @@ func TestTraceSendsTheSame(t *testing.T) {
 		"vdel k 1", "vdel k other", "vdel missing 1", "vdel fenced 1", "set k -f FILE", "edit k --help", "explain fenced", "explain fenced --ask", "call GET k",
 		"watch k --until set", "watch k other --until value=2", "watch --match oth* --until set", "watch --match [k --until set",
 		"lock acquire l --holder me --ttl 1h", "lock acquire busy --holder me --wait 0s", "lock acquire busy --holder other --ttl 1h", "lock renew busy --holder other --ttl 1h", "lock release busy --holder other",
-		"lock release l --holder me", "lock status busy", "lock list", "lock break busy --yes", "lock run l --holder me --ttl 1h -- true", "lock run busy --try -- true",
+		"lock release l --holder me", "lock status busy", "lock list", "lock break busy --yes", "lock run l --holder me --ttl 1h -- sscli version", "lock run busy --try -- sscli version",
 		"scan", "scan k*", "scan k* --long", "export k* fenced", "batch LINES", "batch LINES --keep-going", "batch LINES --inflight 8 --keep-going",
 		"ping -n 1", "dataset show k", "check k", "del --match k* --yes",
 	} {
