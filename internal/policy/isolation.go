@@ -135,30 +135,36 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, mend func(str
 		if !p.varies() || p.token == tokenClient && e.Methods == Connect {
 			continue
 		}
-		before, after, next := joined(parts[:j]), joined(parts[j+1:]), ""
-		if strings.HasPrefix(after, "{") {
-			next = parts[j+1].token
-		}
+		before, after := joined(parts[:j]), joined(parts[j+1:])
+		separator, next := follows(parts[j+1:], p.token)
 		near, starred := after != "" && strings.IndexByte("*?[{", after[0]) >= 0, strings.HasSuffix(before, "*")
 		long := []string{"abel", sample(after)} // what other names go on with
 		if !near && !starred {
 			long = nil
 		}
-		severity, one, two, found := c.collision(r, e, parts, p.token, next, long)
+		severity, one, two, found := c.collision(r, e, parts, p.token, separator, next, long)
 		if !found {
 			continue
 		}
 		better, or := before+p.name()+"/"+after, ""
 		switch {
 		case next != "":
-			better = before + p.name() + "-" + after
+			better = ""
+			for _, sep := range []string{"-", "/"} {
+				separated := before + p.name() + sep + strings.TrimPrefix(after, separator)
+				fixed, _ := parseParts(separated)
+				if _, _, _, still := c.collision(r, e, fixed, p.token, sep, next, nil); !still {
+					better = separated
+					break
+				}
+			}
 		case e.Methods == Connect:
 			better, or = strings.TrimRight(before, "*")+cmp.Or(name, p.name())+unwild(after), ", or a separator that no name contains before the *"
 		case starred:
 			better = before + "/" + p.name() + after
 		}
 		if fixed, _ := parseParts(better); next == "" && name == "" {
-			if _, _, _, still := c.collision(r, e, fixed, p.token, "", []string{"abel"}); still {
+			if _, _, _, still := c.collision(r, e, fixed, p.token, "", "", []string{"abel"}); still {
 				better = before + p.name() // exactly
 			}
 		}
@@ -167,7 +173,11 @@ func (c *checker) prefix(r *Rule, e *Entry, line int, text string, mend func(str
 		if e.Methods == Connect {
 			message, action = "%s as %s: %s can take the id %s, which is also that of %s", Action{Method: Connect}
 		}
-		c.find(idPrefix, line, severity, mend(better), fmt.Sprintf("write %q%s", better, or), message, e.Methods, text, valued(p.token, one), on, valued(p.token, two))
+		tried, hint := (*Mend)(nil), "a separator that no name contains"
+		if better != "" {
+			tried, hint = mend(better), fmt.Sprintf("write %q%s", better, or)
+		}
+		c.find(idPrefix, line, severity, tried, hint, message, e.Methods, text, valued(p.token, one), on, valued(p.token, two))
 		if r.names(&one) {
 			c.prove(allowing(one, action))
 		}
@@ -207,16 +217,27 @@ func valued(token string, who Principal) string {
 	return "a client with " + strings.TrimPrefix(token, tokenAttribute) + "=" + value
 }
 
+// follows returns the token that follows one, with the text between them; "" = none.
+func follows(rest []part, token string) (separator, next string) {
+	if len(rest) > 1 && rest[0].token == "" && !strings.ContainsAny(rest[0].text, "*?[") {
+		separator, rest = rest[0].text, rest[1:]
+	}
+	if len(rest) == 0 || !rest[0].varies() || rest[0].token == token {
+		return "", ""
+	}
+	return separator, rest[0].token
+}
+
 // collision returns two principals with different values of a token, of which the first can take what is the second's by a
-// pattern. next is the token that follows without a separator. A name goes on with one of ends.
-func (c *checker) collision(r *Rule, e *Entry, parts []part, token, next string, ends []string) (severity Severity, one, two Principal, found bool) {
+// pattern. next is the token that follows, after a separator. A name goes on with one of ends.
+func (c *checker) collision(r *Rule, e *Entry, parts []part, token, separator, next string, ends []string) (severity Severity, one, two Principal, found bool) {
 	try := func(short, long string) bool {
 		one, two = c.first[r][0].full.who, c.first[r][0].full.who
 		one.Attributes, two.Attributes = maps.Clone(one.Attributes), maps.Clone(two.Attributes)
 		one.set(token, short)
 		two.set(token, long)
 		if value, _ := two.value(next); next != "" {
-			one.set(next, strings.TrimPrefix(long, short)+value)
+			one.set(next, strings.TrimPrefix(long, short+separator)+separator+value)
 		}
 		on := fitting(joined(parts), &two)
 		if e.Methods == Connect {
@@ -225,6 +246,9 @@ func (c *checker) collision(r *Rule, e *Entry, parts []part, token, next string,
 		matches := func(who *Principal) bool {
 			p := compile(parts, who)
 			return p != nil && p.Match([]byte(on))
+		}
+		if next == tokenClient && c.policy.connect(one) == nil && r.names(&one) {
+			return false // its id is another one
 		}
 		return matches(&one) && matches(&two) && (next == "" || r.names(&one))
 	}

@@ -153,6 +153,8 @@ func Planted() []Mistake {
 		{"a slash before clients", ann(Connect+", "+Request+`, {method: Subscribe, topics: ["/clients/{principal.clientId}/#"]}`, keys), "SS016", 8, `write "clients/{principal.clientId}/#"`},
 		{"an empty level", ann(Connect+", "+Request+`, {method: Subscribe, topics: ["clients//{principal.clientId}/#"]}`, keys), "SS016", 8, `write "clients/{principal.clientId}/#"`},
 		{"a Binary key that is text", key("{method: Read, keyType: Binary, keys: [press]}"), "SS008", 8, "keyType: String"},
+		{"two tokens with a separator that names contain", bob() + Line("usernames: [ann, ann-x]", "{method: Connect}, "+Request+`, {method: Subscribe, topics: ["clients/ann/#"]}`, `{method: Read, keys: ["{principal.username}-{principal.clientId}"]}`), "SS024", 8, `write "{principal.username}/{principal.clientId}"`},
+		{"two tokens without a separator", bob() + Line("usernames: [ann, ann-x]", "{method: Connect}, "+Request+`, {method: Subscribe, topics: ["clients/ann/#"]}`, `{method: Read, keys: ["{principal.username}{principal.clientId}"]}`), "SS024", 8, `write "{principal.username}/{principal.clientId}"`},
 		{"the watch of another user", bob() + Line("usernames: [ann, eve]", Store+watch("616E6E"), keys), "SS021", 8, ""},
 	}
 }
@@ -171,6 +173,7 @@ func Right() map[string]string {
 		"a dashboard beside users":         Line("attributes: [{role: dashboard}]", `{method: Connect, clientIds: ["dash-{principal.username}"]}, {method: Subscribe, topics: ["sensors/#"]}`, "") + Line("usernames: [ann]", Store, keys),
 		"a binary key, a class":            Line("usernames: [ann]", Store, `{method: Read, keyType: Binary, keys: [dGVzdA==]}, {method: Read, keys: ["n[0-9]", "m[abc]"]}`),
 		"a free Connect without ids":       Line("usernames: [ann, bob]", "{method: Connect}, {method: Publish, topics: [news]}", ""),
+		"two tokens of one name":           Line("usernames: [ann, ann-x]", Store, `{method: Read, keys: ["{principal.username}{principal.clientId}", "{principal.username}-{principal.clientId}"]}`),
 		"own keys":                         ann(Store, `{method: ReadWrite, keys: ["{principal.username}/*", "state:{principal.clientId}:*", "{principal.username}"]}`),
 		"dotted keys":                      ann(Store, `{method: ReadWrite, keys: ["line1.*", "line2.temperature"]}`),
 		"a prefix before a name":           ann(strings.Replace(Store, "{principal.username}", "dash-{principal.username}", 1), keys),
