@@ -122,7 +122,7 @@ dataset              internal/files internal/yamltext format suggest fault
 cmdline              format repl suggest config fault help usage app complete
 verb                 internal/files internal/wire client format repl suggest config fault usage app complete exchange
 directive            internal/wait format repl config fault usage app
-lineinput            internal/files client repl suggest fault
+lineinput            internal/files client repl suggest fault dataset
 sources              internal/files client internal/yamltext format repl suggest config fault exchange dataset lineinput
 statestorecli        internal/files client format config fault usage app verb
 

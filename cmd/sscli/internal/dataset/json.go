@@ -115,7 +115,7 @@ func notObject(c byte) error {
 	case 'n':
 		kind = "null"
 	}
-	return fmt.Errorf("expected a record, an object such as {\"id\":1}, and found %s", kind)
+	return fmt.Errorf("expected an object such as {\"id\":\"1\"}, and found %s", kind)
 }
 
 var errNotUTF8 = errors.New("not UTF-8")

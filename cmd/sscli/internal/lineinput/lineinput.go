@@ -18,6 +18,7 @@ import (
 	"os"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/internal/files"
@@ -63,50 +64,50 @@ func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 // all returns an iterator over the lines of source, starting at line o.From.
 func all(source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		in := newReader(source, o)
-		for {
-			line := readLine(in)
-			if line.Err == io.EOF {
-				if o.From <= in.count()+1 {
-					return
-				}
-				line.Err, line.End = fault.Usagef("--from-line %d: the input has %d lines", o.From, in.count()), true
-			} else if line.Number < o.From && !line.End {
+		lines, count := linesOf(source, o)
+		for got, err := range lines {
+			line := newLine(got, err)
+			if line.Number < o.From && !line.End {
 				continue
 			}
 			if !yield(line) || line.End {
 				return
 			}
 		}
+		if n := count(); o.From > n+1 {
+			yield(Line{Err: fault.Usagef("--from-line %d: the input has %d lines", o.From, n), End: true})
+		}
 	}
 }
 
-// A reader reads the lines of one form of input.
-type reader struct {
-	next  func() (repl.Line, error) // like repl.Reader.Next
-	count func() int                // like repl.Reader.Lines
-}
-
-// newReader returns the reader for the form of source. The form depends on the options and, for JSON,
-// on the first byte of source that is not white space.
-func newReader(source io.Reader, o Options) reader {
+// linesOf returns an iterator over the lines of source, and a function that returns their number after the
+// iteration. The form of source depends on the options and, for JSON, on the first byte of source that
+// is not white space.
+func linesOf(source io.Reader, o Options) (lines iter.Seq2[repl.Line, error], count func() int) {
 	source = files.NewTextReader(source)
 	if !o.JSON {
-		lines := repl.NewReader(source)
-		return reader{lines.Next, lines.Lines}
+		r := repl.NewReader(source)
+		return toEnd(r.Next), r.Lines
 	}
-	buffered := bufio.NewReader(source)
+	counted := &lineCounter{source: source}
+	buffered := bufio.NewReader(counted)
 	if beginsArray(buffered) {
-		p := pairs{source: buffered}
-		return reader{p.next, p.lineNumber}
+		return pairs(buffered), func() int { return counted.lines + 1 }
 	}
-	lines := repl.NewReader(buffered)
-	return reader{lines.NextText, lines.Lines}
+	r := repl.NewReader(buffered)
+	return toEnd(r.NextText), r.Lines
 }
 
-// readLine reads one line. After the last line, it returns a Line whose Err is io.EOF.
-func readLine(in reader) Line {
-	got, err := in.next()
+// toEnd returns an iterator over what next returns before io.EOF.
+func toEnd(next func() (repl.Line, error)) iter.Seq2[repl.Line, error] {
+	return func(yield func(repl.Line, error) bool) {
+		for line, err := next(); err != io.EOF && yield(line, err); line, err = next() {
+		}
+	}
+}
+
+// newLine returns a line as read: got, or err.
+func newLine(got repl.Line, err error) Line {
 	line := Line{Number: got.Number, Text: got.Text, Words: got.Words, Err: err}
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
 		u := SyntaxError(bad)
@@ -114,10 +115,13 @@ func readLine(in reader) Line {
 			u.Hint = suggest.Try(`close the quote in the same line; \n in double quotes is a line end`)
 		}
 		line.Number, line.Err = bad.Number, u
-	} else if fault.IsA[*files.TextError](err) {
-		line.Err, line.End = &fault.UsageError{Err: err}, true
-	} else if err != nil && err != io.EOF {
-		line.Err, line.End = err, true
+		return line
+	}
+	line.End = err != nil
+	if text, ok := errors.AsType[*files.TextError](err); ok {
+		line.Err = &fault.UsageError{Err: text}
+	} else if bad, ok := errors.AsType[*dataset.Error](err); ok {
+		line.Number, line.Err = bad.Line, &fault.UsageError{Err: bad.Err}
 	}
 	return line
 }

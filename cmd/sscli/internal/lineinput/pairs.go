@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
+	"iter"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -25,97 +25,46 @@ func beginsArray(r *bufio.Reader) bool {
 	}
 }
 
-// A pairs reads a statestore.json: a JSON array with an object for each key. Each object has one
-// member, whose name is the key and whose value is a string, as in Microsoft's sample. Microsoft
-// does not document other types of values, so they are an error.
+// pairs returns an iterator over a statestore.json: a JSON array with an object for each key. Each
+// object has one member, whose name is the key and whose value is a string, as in Microsoft's sample.
+// Microsoft does not document other types of values, so they are an error.
 //
-// The method next converts each object to a JSON line, with the number of the line in the
-// statestore.json on which the object begins.
-type pairs struct {
-	source io.Reader
-
-	text    []byte // the whole array; nil = no object yet
-	decoder *json.Decoder
-	counted int // the line ends in text[:counted] are counted
-	lines   int // number of line ends in text[:counted]
-	over    bool
+// Each object becomes a JSON line, with the number of the line of source on which the object begins.
+// Anything but an array of objects ends the iteration with an error that wraps a [*dataset.Error].
+func pairs(source io.Reader) iter.Seq2[repl.Line, error] {
+	return func(yield func(repl.Line, error) bool) {
+		for r, err := range dataset.Read(source, dataset.Options{Format: dataset.JSON}) {
+			line := repl.Line{Number: r.Line}
+			if err == nil {
+				if line.Text, err = jsonLine(string(r.JSON)); err != nil {
+					err = &repl.LineError{Number: line.Number, Err: err}
+				}
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
 }
 
-func (p *pairs) lineNumber() int { return p.lines + 1 }
-
-// next returns the next object as a JSON line, or io.EOF at the end of the array.
-func (p *pairs) next() (repl.Line, error) {
-	if p.decoder == nil {
-		text, err := io.ReadAll(p.source)
-		if err != nil {
-			return repl.Line{}, err
-		}
-		p.text, p.decoder = text, json.NewDecoder(bytes.NewReader(text))
-		if _, err := p.decoder.Token(); err != nil { // the opening bracket
-			return p.errorAt(err)
-		}
-	}
-	if p.over {
-		return repl.Line{}, io.EOF
-	}
-	if !p.decoder.More() {
-		return p.end()
-	}
-	var object json.RawMessage
-	if err := p.decoder.Decode(&object); err != nil {
-		return p.errorAt(err)
-	}
-	p.count(int(p.decoder.InputOffset()) - len(object))
-	line := repl.Line{Number: p.lineNumber()}
-	e, err := repl.ParsePair(string(object))
-	if err == nil {
-		var text []byte
-		text, err = json.Marshal(map[string]string{"key": e.Key, "value": string(e.Value)})
-		line.Text = string(text)
-	}
+// jsonLine returns an object of a statestore.json as a JSON line.
+func jsonLine(object string) (string, error) {
+	e, err := repl.ParsePair(object)
 	if err != nil {
-		return line, &repl.LineError{Number: line.Number, Err: err}
+		return "", err
 	}
-	return line, nil
+	line, err := json.Marshal(map[string]string{"key": e.Key, "value": string(e.Value)})
+	return string(line), err
 }
 
-// end reads the closing bracket, and returns io.EOF, or an error if anything but white space follows.
-func (p *pairs) end() (repl.Line, error) {
-	if _, err := p.decoder.Token(); err != nil { // the closing bracket
-		return p.errorAt(err)
-	}
-	end := int(p.decoder.InputOffset())
-	rest := bytes.TrimLeft(p.text[end:], " \t\r\n")
-	p.count(len(p.text) - len(rest))
-	p.over = true
-	if len(rest) > 0 {
-		return p.broken(fmt.Errorf("%q after the array", rest[:1]))
-	}
-	return repl.Line{}, io.EOF
+// A lineCounter counts the line ends that it reads.
+type lineCounter struct {
+	source io.Reader
+	lines  int
 }
 
-// count adds the line ends between p.counted and offset to p.lines.
-func (p *pairs) count(offset int) {
-	p.lines += bytes.Count(p.text[p.counted:offset], []byte("\n"))
-	p.counted = offset
-}
-
-// errorAt ends the input, and returns err, an error from the decoder, with its line number.
-func (p *pairs) errorAt(err error) (repl.Line, error) {
-	offset := len(p.text)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset = int(syntax.Offset)
-	}
-	p.count(max(min(offset, len(p.text)), p.counted))
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = errors.New("the array does not end")
-	}
-	return p.broken(fmt.Errorf("JSON: %w", err))
-}
-
-// broken ends the input, and returns an error about the current line.
-func (p *pairs) broken(err error) (repl.Line, error) {
-	p.over = true
-	line := repl.Line{Number: p.lineNumber()}
-	return line, &repl.LineError{Number: line.Number, Err: err}
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.source.Read(p)
+	c.lines += bytes.Count(p[:n], []byte("\n"))
+	return n, err
 }

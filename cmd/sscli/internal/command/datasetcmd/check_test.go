@@ -60,7 +60,7 @@ func TestRecordsInTheStore(t *testing.T) {
 		{name: "no data set", missing: true,
 			findings: "flow.yaml:2: there is no data set \"pumps\": each rule that needs it is skipped; sscli dataset load pumps FILE\n"},
 		{name: "an array", value: `[{"id":7}]`,
-			findings: "flow.yaml:2: the value of \"pumps\" is not a data set: line 1, column 1: expected a record, an object such as {\"id\":1}, and found an array; sscli dataset load pumps FILE writes one\n"},
+			findings: "flow.yaml:2: the value of \"pumps\" is not a data set: line 1, column 1: expected an object such as {\"id\":\"1\"}, and found an array; sscli dataset load pumps FILE writes one\n"},
 		{name: "empty", value: "",
 			findings: "flow.yaml:2: the data set \"pumps\" has no records: each rule that needs it is skipped; sscli dataset load pumps FILE\n"},
 	} {
