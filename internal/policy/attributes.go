@@ -28,29 +28,23 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	var add func(n *yamltext.Node) error
 	add = func(n *yamltext.Node) error {
 		kindName := get(n, "kind")
-		items, isList := yamltext.Items(n)
-		if value := get(n, "value"); nodeKind(value) == sequence {
-			items, isList = yamltext.Items(value)
+		for _, list := range []*yamltext.Node{n, get(n, "value"), get(n, "items")} {
+			if items, ok := yamltext.Items(list); ok {
+				for _, item := range items {
+					if err := add(item); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
 		}
 		methods := get(n, "properties", "authenticationMethods") // as az prints it
 		if kindName != nil && nodeKind(kindName) == text && kindName.Value == "BrokerAuthentication" {
 			methods = get(n, "spec", "authenticationMethods")
 		}
 		switch {
-		case isList:
-			for _, item := range items {
-				if err := add(item); err != nil {
-					return err
-				}
-			}
 		case nodeKind(n) != mapping:
 			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}, or a ServiceAccount", n.Line}
-		case nodeKind(get(n, "items")) == sequence:
-			for _, item := range elements(get(n, "items")) {
-				if err := add(item); err != nil {
-					return err
-				}
-			}
 		case methods != nil:
 			for _, method := range elements(methods) {
 				for name, value := range yamltext.Members(get(method, "x509Settings", "authorizationAttributes")) {

@@ -38,7 +38,7 @@ func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 }
 
 // maxWork is the number of entries that are bound to clients until only one client of each list of rules is tried.
-const maxWork = 4 << 20
+const maxWork = 1 << 19
 
 type checker struct {
 	ctx    context.Context

@@ -27,7 +27,7 @@ type Change struct {
 // depends on a certain value of a token, concerns only clients that fit several principals, or only a client id that one of
 // many entries of the other policy names.
 func Compare(ctx context.Context, old, next *Policy, deeds []Deed) []Change {
-	c := comparison{ctx: ctx, old: old, next: next, seen: make(map[string]bool), lookups: make(map[string][2]*Lookup), makes: [2]*Lookups{old.Lookups(), next.Lookups()}, others: make(map[otherwise][]granted)}
+	c := comparison{ctx: ctx, old: old, next: next, seen: make(map[string]bool), makes: [2]*Lookups{old.Lookups(), next.Lookups()}, others: make(map[otherwise][]granted)}
 	for _, d := range deeds {
 		if ctx.Err() != nil {
 			return c.changes
@@ -74,7 +74,6 @@ type comparison struct {
 	old, next *Policy
 	changes   []Change
 	seen      map[string]bool
-	lookups   map[string][2]*Lookup // by the name of a principal, who may be in many rules
 	makes     [2]*Lookups
 	others    map[otherwise][]granted // see differing
 }
@@ -113,16 +112,7 @@ func (c *comparison) differing(r *Rule, other *Lookup) []granted {
 }
 
 func (c *comparison) lookUp(who Principal) [2]*Lookup {
-	name := who.name()
-	both, known := c.lookups[name]
-	if !known {
-		if len(c.lookups) > maxKept {
-			clear(c.lookups)
-		}
-		both = [2]*Lookup{c.makes[0].Of(who), c.makes[1].Of(who)}
-		c.lookups[name] = both
-	}
-	return both
+	return [2]*Lookup{c.makes[0].Of(who), c.makes[1].Of(who)}
 }
 
 // compare records a change, unless both policies decide alike. who names the principals for whom it is the same change.

@@ -10,13 +10,16 @@ import (
 type Lookups struct {
 	policy *Policy
 	alike  map[string]*indexed // by the rules of a client
+	known  map[string]*Lookup  // by the name of a principal
 }
 
 // maxKept is the number of answers that are kept for other clients, or for other questions.
 const maxKept = 64
 
 // Lookups returns an empty Lookups.
-func (p *Policy) Lookups() *Lookups { return &Lookups{p, make(map[string]*indexed)} }
+func (p *Policy) Lookups() *Lookups {
+	return &Lookups{p, make(map[string]*indexed), make(map[string]*Lookup)}
+}
 
 // A Lookup answers many questions about what a client may do.
 type Lookup struct {
@@ -36,12 +39,20 @@ type indexed struct {
 
 // Of returns the answers for a principal. It takes longer than [Policy.For], and its answers take less.
 func (l *Lookups) Of(who Principal) *Lookup {
+	id := who.name()
+	if x := l.known[id]; x != nil {
+		return x
+	}
 	rules := l.policy.rulesFor(&who)
 	var name strings.Builder
 	for _, r := range rules {
 		fmt.Fprintf(&name, "%p", r)
 	}
 	x := &Lookup{who: who, connect: connect(&who, rules), alike: l.alike[name.String()], own: &indexed{have: make(map[string]bool)}}
+	if len(l.known) > maxKept {
+		clear(l.known)
+	}
+	l.known[id] = x
 	known := x.alike != nil
 	if !known {
 		if len(l.alike) > maxKept {

@@ -196,7 +196,7 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 		return
 	}
 	granted := func(client caller) bool { return c.ids[client.ClientID] && may(mayDo(c.ask(client.Principal))) }
-	if slices.ContainsFunc(t.clients, granted) {
+	if a.id == "" && slices.ContainsFunc(t.clients, granted) {
 		return
 	}
 	l.Message = "no rule allows " + what + " for " + whoever + consequence
@@ -327,11 +327,14 @@ func topicEntry(m Method, topic string) func(*actor) *Entry {
 // attempt returns an entry that seems to be meant for one of an actor's steps: its text, without # at the end, is nearly what
 // the step needs. It is none that names another client.
 func (c *checker) attempt(a *actor, step ...int) *Entry {
-	all := steps(a.full.clients[0].ClientID)
+	all, methods := steps(a.full.clients[0].ClientID), Method(0)
+	for _, i := range step {
+		methods |= all[i].Method
+	}
 	another := func(id string) bool { return len(c.claims[id]) > 0 && !slices.Contains(c.claims[id], a) }
 	for _, r := range a.near {
 		for _, e := range r.topics {
-			if e.levels == nil || len(e.Text) > 256 || slices.ContainsFunc(e.owners(), another) {
+			if e.Methods&methods == 0 || e.levels == nil || len(e.Text) > 256 || slices.ContainsFunc(e.owners(), another) {
 				continue
 			}
 			text := e.Text

@@ -135,12 +135,13 @@ func (c *checker) redundant() {
 	wild := make(map[right][]*Entry)
 	work := 0
 	for _, r := range c.policy.Rules {
+		several := slices.DeleteFunc(slices.Clone(c.first[r]), func(a *actor) bool { return named[a] < 2 })
 		for _, e := range r.Entries {
 			key := entryKey(e)
 			wildcards := e.levels != nil && strings.ContainsAny(e.Text, "+#") || e.Type == Pattern && strings.Contains(e.Text, "*")
-			for _, a := range c.first[r] {
-				if named[a] < 2 || e.never != "" || work > maxCovered {
-					continue
+			for _, a := range several {
+				if e.never != "" || work > maxCovered {
+					break
 				}
 				work++
 				for _, m := range e.Methods.Each() {

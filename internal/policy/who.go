@@ -105,14 +105,10 @@ func (e *Entry) fitting(alt alternative, who Principal, a Action) (fits Principa
 // Unused returns the entries that allowed none of some deeds, or some of them once ctx is done.
 func (p *Policy) Unused(ctx context.Context, deeds []Deed) (all []*Entry) {
 	used := make(map[*Entry]bool)
-	clients, lookups := make(map[string]*Lookup), p.Lookups()
+	lookups := p.Lookups()
 	for _, d := range deeds {
 		if ctx.Err() != nil {
 			return nil
-		}
-		id := d.name()
-		if clients[id] == nil {
-			clients[id] = lookups.Of(d.Principal)
 		}
 		if d.Method == Connect {
 			for _, r := range p.rulesFor(&d.Principal) {
@@ -122,7 +118,7 @@ func (p *Policy) Unused(ctx context.Context, deeds []Deed) (all []*Entry) {
 			}
 			continue
 		}
-		clients[id].find(d.Action, func(b *bound) bool {
+		lookups.Of(d.Principal).find(d.Action, func(b *bound) bool {
 			used[b.entry] = true
 			return false
 		})
@@ -156,24 +152,14 @@ func (p *Policy) Examples(ctx context.Context) (all []Principal) {
 	return all
 }
 
-// Topics returns examples of what the rules for a client say about topics.
-func (p *Policy) Topics(who Principal) (all []Action) {
+// Rights returns examples of what the rules for a client allow, without Connect: topics first.
+func (p *Policy) Rights(who Principal) (all []Action) {
 	c := p.For(who)
-	for _, b := range c.topics {
+	for _, b := range slices.Concat(c.topics, c.keys) {
 		for _, m := range b.entry.Methods.Each() {
 			if examples := b.entry.examples(&who, m, nil); len(examples) > 0 {
 				all = append(all, Action{m, examples[0]})
 			}
-		}
-	}
-	return all
-}
-
-// Keys returns examples of the keys that the rules for a client name.
-func (p *Policy) Keys(who Principal) (all []string) {
-	for _, b := range p.For(who).keys {
-		if examples := b.entry.examples(&who, Read, nil); len(examples) > 0 {
-			all = append(all, examples[0])
 		}
 	}
 	return all

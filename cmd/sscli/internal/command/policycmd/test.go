@@ -234,14 +234,17 @@ func clientsOf(ctx context.Context, p *policy.Policy) (all []tested) {
 			break
 		}
 		t := tested{Principal: who, library: policy.Clients[0], expect: []expectation{{words: "connect"}}}
-		for _, on := range p.Topics(who) {
-			t.expect = append(t.expect, expectation{words: strings.ToLower(on.Method.String()) + " " + format.Word(on.On)})
-		}
 		keys := make(map[string]bool)
-		for _, on := range p.Keys(who) {
-			if !keys[on] {
-				keys[on] = true
-				t.expect = append(t.expect, expectation{words: "get " + format.Word(on)}, expectation{words: "set " + format.Word(on)})
+		for _, right := range p.Rights(who) {
+			words := []string{strings.ToLower(right.Method.String())}
+			if right.Method >= policy.Read {
+				words = []string{"get", "set"}
+			}
+			for _, word := range words {
+				if text := word + " " + format.Word(right.On); !keys[text] {
+					keys[text] = true
+					t.expect = append(t.expect, expectation{words: text})
+				}
 			}
 		}
 		all = append(all, t)
