@@ -253,16 +253,12 @@ type Client struct {
 }
 
 // For returns the answers for a principal.
-func (p *Policy) For(who Principal) *Client { return p.bindAll(who, true) }
+func (p *Policy) For(who Principal) *Client { return bindRules(who, p.rulesFor(&who), true) }
 
 // connect returns the entry by which a principal may connect, or nil.
 func (p *Policy) connect(who Principal) *Entry { return connect(&who, p.rulesFor(&who)) }
 
-// bindAll is For, with keys or without.
-func (p *Policy) bindAll(who Principal, keys bool) *Client {
-	return bindRules(who, p.rulesFor(&who), keys)
-}
-
+// bindRules is For by the rules that name a principal, with keys or without.
 func bindRules(who Principal, rules []*Rule, keys bool) *Client {
 	c := &Client{who: who, connect: connect(&who, rules)}
 	for _, r := range rules {

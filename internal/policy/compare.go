@@ -32,8 +32,7 @@ func Compare(ctx context.Context, old, next *Policy, deeds []Deed) []Change {
 		if ctx.Err() != nil {
 			return c.changes
 		}
-		both := c.lookUp(d.Principal)
-		c.compare(d, d.name(), &Entry{}, both[0].Allowed(d.Action), both[1].Allowed(d.Action))
+		c.compare(d, d.name(), &Entry{}, c.makes[0].Of(d.Principal).Allowed(d.Action), c.makes[1].Of(d.Principal).Allowed(d.Action))
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
@@ -111,10 +110,6 @@ func (c *comparison) differing(r *Rule, other *Lookup) []granted {
 	return all
 }
 
-func (c *comparison) lookUp(who Principal) [2]*Lookup {
-	return [2]*Lookup{c.makes[0].Of(who), c.makes[1].Of(who)}
-}
-
 // compare records a change, unless both policies decide alike. who names the principals for whom it is the same change.
 func (c *comparison) compare(d Deed, who string, from, a, b *Entry) bool {
 	if (a == nil) == (b == nil) {
@@ -139,7 +134,7 @@ func (c *comparison) rule(r *Rule, alt alternative, who example, isNew bool) {
 	if len(r.connects) == len(r.Entries) {
 		return
 	}
-	both := c.lookUp(who.Principal)
+	both := [2]*Lookup{c.makes[0].Of(who.Principal), c.makes[1].Of(who.Principal)}
 	other := both[1]
 	if isNew {
 		other = both[0]

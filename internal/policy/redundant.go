@@ -23,7 +23,7 @@ func (c *checker) identities() {
 	}
 }
 
-func (c *checker) ask(who Principal) *Client { return c.policy.bindAll(who, false) }
+func (c *checker) ask(who Principal) *Client { return bindRules(who, c.policy.rulesFor(&who), false) }
 
 // claimed reports a rule for client ids that somebody else can take.
 func (c *checker) claimed(r *Rule, anyID *actor) {
