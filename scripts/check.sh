@@ -228,14 +228,14 @@ race() {
 }
 
 # tests runs all tests, with these flags of go test. Each package prints a line when it ends. go vet runs beside the tests,
-# which mostly wait, and shares what both compile.
+# which mostly wait, and shares what both compile. Without the tables of a debugger, 80 programs link a fifth faster.
 tests() {
 	local start=$SECONDS name='go test' code action package test seconds
 	race && [ -n "$full" ] && name='go test -race'
 	begin "$name" || return 0
 	if ! have gotestsum; then
 		skip 'list of skipped tests' "no gotestsum: go install $gotestsum"
-		go test "$@" ./... 2>&1 | tee "$tmp/said" | grep -v 'no test files'
+		go test -ldflags=-w "$@" ./... 2>&1 | tee "$tmp/said" | grep -v 'no test files'
 		code=${PIPESTATUS[0]}
 		sed -nE 's/^ok *\t([^\t]*)\t([0-9.]+)s.*/\2\t\1/p' "$tmp/said" >>"$tmp/slow"
 		if [ "$code" = 0 ]; then
@@ -248,7 +248,7 @@ tests() {
 	fi
 	: >"$tmp/events"
 	gotestsum --format pkgname --format-icons text --format-hide-empty-pkg \
-		--jsonfile-timing-events "$tmp/events" -- "$@" ./...
+		--jsonfile-timing-events "$tmp/events" -- -ldflags=-w "$@" ./...
 	code=$?
 	while read -r action package test seconds; do
 		case $action in
@@ -294,7 +294,7 @@ fuzz() {
 	: >"$tmp/fuzz.failed"
 	for directory in $(files | grep '_test\.go$' | xargs grep -ls '^func Fuzz' | xargs -n 1 dirname | sort -u); do
 		program=$tmp/${directory//\//_}.test
-		if ! go test -c -fuzz . -o "$program" "./$directory" >"$tmp/said" 2>&1; then
+		if ! go test -ldflags=-w -c -fuzz . -o "$program" "./$directory" >"$tmp/said" 2>&1; then
 			sed 's/^/      /' "$tmp/said"
 			bad "fuzz targets of $directory" "$start" "go test -c -fuzz . ./$directory"
 			broken=yes
