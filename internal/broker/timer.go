@@ -157,7 +157,9 @@ func (b *Broker) later(job func()) {
 				b.jobs[0] = nil // for the garbage collector
 				b.jobs = b.jobs[1:]
 			}
-			b.yield()
+			if len(b.jobs) > 0 { // otherwise another goroutine would begin with the next job
+				b.yield()
+			}
 		}
 		b.jobs = nil
 	})

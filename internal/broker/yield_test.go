@@ -200,3 +200,33 @@ func TestTurnsOfMany(t *testing.T) {
 		})
 	}
 }
+
+// TestJobsOneByOne: each job runs once, and none before those that were queued earlier have ended, also if a job is queued
+// while the last one ends.
+func TestJobsOneByOne(t *testing.T) {
+	t.Parallel()
+	b := New(Options{})
+	defer b.Close()
+	var all sync.WaitGroup
+	busy := false
+	for range 4 {
+		all.Go(func() {
+			for range 3000 {
+				ended := make(chan struct{})
+				b.Lock()
+				b.later(func() {
+					if busy {
+						t.Error("a job runs beside another, or twice")
+					}
+					busy = true
+					b.yield()
+					busy = false
+					close(ended)
+				})
+				b.Unlock()
+				<-ended
+			}
+		})
+	}
+	all.Wait()
+}
