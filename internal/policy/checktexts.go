@@ -32,7 +32,7 @@ func (c *checker) texts(r *Rule) {
 		for _, name := range slices.Sorted(maps.Keys(a.set)) {
 			for _, asked := range []string{name, name + "=" + a.set[name]} {
 				if other := c.nearly(asked); other != "" {
-					c.find(idAttribute, r.lineOf(a), Warning, nil, "write the same everywhere", "nothing else asks for the attribute %s, but for %s", asked, other)
+					c.find(idAttribute, r.lineOf(a), Warning, nil, "write the same everywhere", "only this rule asks for the attribute %s, others ask for %s", asked, other)
 				}
 			}
 		}

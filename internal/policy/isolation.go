@@ -228,8 +228,8 @@ func follows(rest []part, token string) (separator, next string) {
 	return separator, rest[0].token
 }
 
-// collision returns two principals with different values of a token, of which the first can take what is the second's by a
-// pattern. next is the token that follows, after a separator. A name goes on with one of ends.
+// collision returns two principals with different values of a token. The first can use what belongs to the second, because
+// the pattern of the first matches it. next is the token that follows, after a separator. A name goes on with one of ends.
 func (c *checker) collision(r *Rule, e *Entry, parts []part, token, separator, next string, ends []string) (severity Severity, one, two Principal, found bool) {
 	try := func(short, long string) bool {
 		one, two = c.first[r][0].full.who, c.first[r][0].full.who

@@ -71,16 +71,16 @@ func (c *Client) Needs() (denied Action, reply string, ok bool) {
 	return all[stepResponse], reply, reply == ""
 }
 
-// An actor is an alternative, as a client that fits it alone, with what the rules allow to it.
+// An actor is a client that fits one alternative of a rule and no other, with what the rules allow it.
 type actor struct {
 	alternative
-	kind string  // no client fits two of a kind
+	kind string  // what the alternative asks for; no client fits two alternatives of a kind
 	rule *Rule   // the first that names it
 	line int     // of the alternative in the rule or, if it may use keys, of the first of them
 	keys Method  // what it may do with any key
 	near []*Rule // the rules that apply to it
-	bare trial   // as a client that has nothing but what the rules ask of it
-	full trial   // as a client that also has the attributes that the tokens of its rules stand for
+	bare trial   // what it can do if it has nothing but what the rules ask for
+	full trial   // what it can do if it also has the attributes that the tokens of its rules stand for
 }
 
 func (c *checker) newActor(r *Rule, alt alternative) *actor {
@@ -96,7 +96,7 @@ func (c *checker) newActor(r *Rule, alt alternative) *actor {
 	}
 	a.full.who = alt.example(c.unused, a.near...)
 	if c.work < 0 && len(c.first[r]) > 0 {
-		return a // another one of the rule was tried
+		return a // another actor of the rule was tried
 	}
 	a.full = alt.walk(a.full.who, a.near)
 	a.bare = a.full
@@ -145,7 +145,7 @@ func (e *Entry) owners() (all []string) {
 	return all
 }
 
-// elsewhere returns an alternative that a client may fit besides an actor's, so that the rules together allow a step; "" =
+// elsewhere returns another alternative that the actor may fit too, so that the rules for both together allow a step; "" =
 // none.
 func (c *checker) elsewhere(a *actor, step int) (name string) {
 	c.together(a, step, func(both alternative, other *actor) bool {
@@ -159,8 +159,8 @@ func (c *checker) elsewhere(a *actor, step int) (name string) {
 	return name
 }
 
-// together reports whether may is true for an actor and another one that may do a step, which one client may be. It tries
-// eight others at most.
+// together reports whether may is true for an actor and another one that may do a step, if one client can fit the
+// alternatives of both. It tries eight others at most.
 func (c *checker) together(a *actor, step int, may func(both alternative, other *actor) bool) bool {
 	tried := 0
 	for _, kind := range c.kinds[step] {

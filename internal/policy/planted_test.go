@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,12 @@ import (
 // TestPlanted: a mistake in a policy is found in its line, and with the mend it is gone. Nobody else gets more by the mend, and
 // nothing is found in the rule beside it.
 func TestPlanted(t *testing.T) {
+	// What a mistake has as its consequence, or what the policy has besides.
+	also := map[string][]string{
+		"a rule for a client id": {"SS016"}, "a misspelt token": {"SS016"}, "# in a client id": {"SS016"}, "null": {"SS007"},
+		"a user with a slip": {"SS015", "SS016", "SS018"}, "an old topic of requests": {"SS015"}, "a Binary key that is text": {"SS018"},
+		"two tokens with a separator that names contain": {"SS022"}, "two tokens without a separator": {"SS022"},
+	}
 	for _, c := range policies.Planted() {
 		p, err := policy.Parse("a.yaml", []byte(policies.Resource(c.Rules)))
 		if err != nil {
@@ -25,8 +32,8 @@ func TestPlanted(t *testing.T) {
 				t.Errorf("%s: about bob: %s %s", c.Name, f.ID, f.Message)
 			}
 			if f.ID != c.ID || f.Line != c.Line || f.Severity < policy.Warning {
-				if f.Severity >= policy.Warning {
-					t.Logf("%s: also %s: %s; %s", c.Name, f.ID, f.Message, f.Hint)
+				if f.Severity >= policy.Warning && !slices.Contains(also[c.Name], f.ID) {
+					t.Errorf("%s: also %s in line %d: %s; %s", c.Name, f.ID, f.Line, f.Message, f.Hint)
 				}
 				continue
 			}

@@ -33,7 +33,7 @@ func ParseNotification(payload []byte) (Notification, error) {
 	}
 	if len(words) != 2 && len(words) != 4 {
 		p := parser{data: payload}
-		return Notification{}, p.fail("NOTIFY and an operation, with VALUE and the value or without")
+		return Notification{}, p.fail("NOTIFY, an operation and, optionally, VALUE with a value")
 	}
 	var n Notification
 	switch {

@@ -40,7 +40,7 @@ func TestNotificationsOfEveryFormAreRead(t *testing.T) {
 }
 
 func TestOtherPayloadsAreNoNotifications(t *testing.T) {
-	const counts = "NOTIFY and an operation, with VALUE and the value or without"
+	const counts = "NOTIFY, an operation and, optionally, VALUE with a value"
 	tests := []struct {
 		payload, want string
 		offset        int
