@@ -116,7 +116,7 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	if conn == nil {
 		p.beforeWait()
 		var err error
-		if conn, err = persist(ctx, s, Command{}, func() (*mqtt.Conn, error) {
+		if conn, err = retried(ctx, s, Command{}, func() (*mqtt.Conn, error) {
 			limited, cancel := limitTo(ctx, s.o.Timeout)
 			defer cancel()
 			return s.connection(limited)
@@ -140,7 +140,7 @@ func (p *Pipeline) ended(r *request) {
 	go func() {
 		defer s.wg.Done()
 		first := r.err
-		r.result, r.err = persist(r.ctx, s, r.command, func() (Result, error) {
+		r.result, r.err = retried(r.ctx, s, r.command, func() (Result, error) {
 			if err := first; err != nil {
 				first = nil
 				return nil, err

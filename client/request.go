@@ -63,7 +63,7 @@ func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	if s.o.RetryFor == 0 {
 		return s.do(ctx, c)
 	}
-	return persist(ctx, s, c, func() (Result, error) { return s.do(ctx, c) })
+	return retried(ctx, s, c, func() (Result, error) { return s.do(ctx, c) })
 }
 
 // do is like Do, without Options.RetryFor.

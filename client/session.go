@@ -107,7 +107,7 @@ func (s *Session) check() error {
 // deadline, within Options.Timeout. It does nothing if the session is connected. The error is a
 // *[DialError], ErrClosed, the cause of ctx, or the error that keeps the session from reconnecting (see Err).
 func (s *Session) Connect(ctx context.Context) error {
-	_, err := persist(ctx, s, Command{}, func() (*mqtt.Conn, error) {
+	_, err := retried(ctx, s, Command{}, func() (*mqtt.Conn, error) {
 		ctx, cancel := s.limit(ctx)
 		defer cancel()
 		return s.connection(ctx)

@@ -34,7 +34,7 @@ const skewAge = 24 * time.Hour
 // The store refuses timestamps that are more than a minute ahead of the hybrid clock. MeasureSkew
 // returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
-	return persist(ctx, s, Command{}, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
+	return retried(ctx, s, Command{}, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
 }
 
 // measureSkew is like MeasureSkew, without Options.RetryFor.

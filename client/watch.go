@@ -113,7 +113,7 @@ func (s *Session) Watch(ctx context.Context, keys []string, options ...WatchOpti
 	if err != nil {
 		return nil, err
 	}
-	return persist(ctx, s, Command{}, func() (*Watch, error) { return s.watch(ctx, keys, o) })
+	return retried(ctx, s, Command{}, func() (*Watch, error) { return s.watch(ctx, keys, o) })
 }
 
 // watch is like Watch, without Options.RetryFor.

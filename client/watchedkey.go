@@ -107,7 +107,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	again := !k.proven.IsZero() // the key was read on an earlier connection
 	counted = !p.uncounted
 	if k.matched && again && !k.present && !r.Found && len(p.held) == 0 {
-		// A key of the pattern that was missing before a break, and still is, is nobody's any more.
+		// A key of the pattern that was missing before a break and still is has no event to report.
 		k.renew(found, sent)
 		return counted
 	}

@@ -31,7 +31,7 @@ func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
 	}
 	ctx, cancel := l.while(ctx)
 	defer cancel()
-	return persist(ctx, l.s, c, func() (Result, error) {
+	return retried(ctx, l.s, c, func() (Result, error) {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}

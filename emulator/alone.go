@@ -135,8 +135,8 @@ func parseIdentity(text string) identity {
 	return identity{id, time.UnixMicro(micros), name}
 }
 
-// before reports whether i stays if two stores find each other: the one that has served longer, or none that is
-// not known.
+// before reports whether i stays if two stores find each other. The one that has served longer stays; i does not if other is
+// unknown.
 func (i identity) before(other identity) bool {
 	if i.since.Equal(other.since) {
 		return i.id < other.id

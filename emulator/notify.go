@@ -191,7 +191,7 @@ func (s *Server) awaitRoom(wanted func() bool) {
 	}
 }
 
-// always is for a change of which it is not known whether it will add to the backlog.
+// always is the condition of awaitRoom for a change that may add to the backlog.
 func always() bool { return true }
 
 // awaitNotify waits until all notifications of changes so far have been sent. It unlocks the broker while it waits.

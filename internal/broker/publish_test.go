@@ -404,7 +404,7 @@ func TestSlowClient(t *testing.T) {
 	pub.Publish("t", 1, "12", 0x10)
 }
 
-// TestClientThatDoesNotRead: a client that only writes cannot fill the memory.
+// TestClientThatDoesNotRead: a client that only writes is disconnected once its outbox is full.
 func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})

@@ -18,7 +18,7 @@ import (
 // {PLAIN} before it.
 type Users map[string]string
 
-// plain is put before a password that has the shape of a hash and is none.
+// plain is put before a password that only looks like a hash.
 const plain = "{PLAIN}"
 
 // hashes matches the hashes that other tools write, up to the end of their name: those of crypt(3), mosquitto_passwd and

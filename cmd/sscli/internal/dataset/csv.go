@@ -363,9 +363,9 @@ func Columns(records iter.Seq2[Record, error]) (columns []string, err error) {
 	return columns, nil
 }
 
-// A lineEnds reads CSV for package csv, which takes a CR alone for text, and reads a CRLF in a quoted
-// cell as LF. Outside of quotes, lineEnds makes LF of each CR and CRLF, as spreadsheets do. In a quoted
-// cell it makes CR CRLF of each CRLF, of which package csv reads CRLF.
+// A lineEnds reads CSV for package csv, which takes a CR alone for text, and replaces a CRLF in a quoted
+// cell with LF. Outside of quotes, lineEnds ends a line at each CR and CRLF, as spreadsheets do. In a quoted
+// cell it puts a CR before each CRLF, so that package csv leaves a CRLF.
 type lineEnds struct {
 	source *bufio.Reader
 	quoted bool // in a quoted cell: after an odd number of quotation marks

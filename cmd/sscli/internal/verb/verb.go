@@ -13,9 +13,9 @@
 //	err = verb.Do(ctx, a, req)
 //
 // [Command] adapts a Verb to the command table. [Do] connects and carries out a request; [DoOver]
-// uses an existing session. A batch with several requests in flight sends them itself, and calls
-// [Recover] to find out whether a write whose reply was lost was applied, and [Present] to turn a
-// reply into a result.
+// uses an existing session. A batch with several requests in flight sends them through a window of
+// package exchange, which also finds out whether a write whose reply was lost was applied, and calls
+// [Present] to turn a reply into a result.
 //
 // With --force-fence a write is sent with a token that the store accepts for the key (forcefence.go). A
 // write is never repeated, except after the store refused its token.

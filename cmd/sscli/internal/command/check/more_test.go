@@ -64,7 +64,7 @@ func TestEach(t *testing.T) {
 	scraped(t, url, `sscli_match_key_state\{.*line3/state"\} 2`, `sscli_match_key_state\{.*line1/state"\} 0`, `sscli_check_state\{.*\} 2`)
 }
 
-// TestEachBound: of more keys than are read, the others are not OK.
+// TestEachBound: if a pattern matches more keys than check reads, the keys that it does not read are not OK.
 func TestEachBound(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -143,7 +143,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestListenState: --listen remembers what an earlier one saw, and leaves a file alone that is none of its own.
+// TestListenState: --listen remembers what an earlier one saw, and does not overwrite a file that is not a state of check.
 func TestListenState(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

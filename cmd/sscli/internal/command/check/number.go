@@ -20,7 +20,7 @@ type number struct {
 // maxPlain is the length up to which a number is written with all its digits.
 const maxPlain = 60
 
-// parseNumber returns the number that a text is in decimal notation. A number that no float64 is near is none.
+// parseNumber returns the number that a text is in decimal notation. ok is false for a number that a float64 cannot hold.
 func parseNumber(text string) (n number, ok bool) {
 	if strings.ContainsAny(text, "_xXpP") { // ParseFloat takes hexadecimal, with underscores
 		return number{}, false

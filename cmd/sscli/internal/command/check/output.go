@@ -75,8 +75,8 @@ func plain(text string) string {
 	return strings.ReplaceAll(format.Escape(text), "|", "/")
 }
 
-// plugin returns a number as performance data: 'label'=value[unit];[warning];[critical]. Escaped as it is, a label is
-// that of no other check.
+// plugin returns a number as performance data: 'label'=value[unit];[warning];[critical]. Two checks never have the
+// same label, because what is escaped can be told from what is not.
 func (m measure) plugin(s *spec) string {
 	label := strings.NewReplacer("'", "''", "=", `\x3d`, "|", `\x7c`).Replace(format.Escape(s.describe() + " " + m.name))
 	text := "'" + label + "'=" + m.decimal(m.value) + m.unit
