@@ -143,7 +143,8 @@ ok "ping" sscli ping -n 3 --interval 10ms
 ok "doctor" sscli doctor --write
 ok "forward" sscli forward -- sh -c 'sscli set f 1 && sscli get f'
 ok "shell" sh -c 'printf "set s 1\nget s\n" | sscli -'
-ok "attach" sh -c 'timeout -s INT 3 sscli serve --attach || [ $? = 124 ]'
+refused "attach: the broker has a store" 15 'another state store answers on this broker' sscli serve --attach
+ok "attach --standby" sh -c 'timeout -s INT 3 sscli serve --attach --standby || [ $? = 124 ]'
 
 echo "--- missing rights"
 for user in viewer forwarder; do
