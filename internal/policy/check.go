@@ -25,7 +25,7 @@ func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 		}
 	}
 	for i, res := range p.Resources {
-		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[opened][]*actor), values: make(map[*Rule]map[string]*tokenValues), kinds: make(map[int][]string), near: make(map[string]string), lacks: make(map[string]*lack), locked: make(map[*Rule][]*Entry), watches: make(map[*actor]bool), work: maxWork}
+		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[opened][]*actor), values: make(map[*Rule]map[string]*tokenValues), kinds: make(map[int][]string), near: make(map[string]string), lacks: make(map[string]*lack), locked: make(map[*Rule][]*Entry), watches: make(map[*actor]bool), work: maxWork, left: make(map[*Rule]int)}
 		c.policy.indexRules()
 		c.run()
 		all = append(all, c.all...)
@@ -37,7 +37,8 @@ func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 	return slices.CompactFunc(all, func(a, b Finding) bool { return a.File == b.File && a.Line == b.Line && a.Message == b.Message })
 }
 
-// maxWork is the number of entries that are bound to clients until only one client of each list of rules is tried.
+// maxWork is the number of entries that are bound to clients until only one client of each rule is tried. A finding then
+// says that the others were not.
 const maxWork = 1 << 19
 
 type checker struct {
@@ -48,6 +49,7 @@ type checker struct {
 	all    []Finding
 	unused string // see suffix
 	work   int
+	left   map[*Rule]int // clients of a rule that were not tried, see maxWork
 
 	actors []*actor
 	open   map[opened][]*actor
@@ -286,6 +288,9 @@ func (c *checker) run() {
 	for _, r := range c.policy.Rules {
 		if c.ctx.Err() != nil {
 			return
+		}
+		if n := c.left[r]; n > 0 {
+			c.find(idUntried, r.Line, Warning, nil, "split the rule into resources of fewer principals or topics, or ask with sscli policy test", "%d of the principals of %s were not tried: together with its topics they are too many", n, r.Name)
 		}
 		c.texts(r)
 		c.isolation(r)

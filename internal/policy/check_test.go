@@ -230,3 +230,26 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestUntried: clients that check does not try, because there are too many, are not passed in silence.
+func TestUntried(t *testing.T) {
+	t.Parallel()
+	for topics, want := range map[int]string{1: "SS016", 700: "SS028"} {
+		var users, names []string
+		for i := range 1000 {
+			users = append(users, fmt.Sprint("u", i))
+		}
+		users[950] = "u/950" // is no level of a topic
+		for i := range topics {
+			names = append(names, fmt.Sprint("t", i))
+		}
+		rule := policies.Line("usernames: ["+strings.Join(users, ", ")+"]", policies.Store+", {method: Publish, topics: ["+strings.Join(names, ", ")+"]}", `{method: Read, keys: [k]}`)
+		var ids []string
+		for _, f := range parse(t, resource(rule)).Check(t.Context(), policy.Warning) {
+			ids = append(ids, f.ID)
+		}
+		if strings.Join(ids, " ") != want {
+			t.Errorf("%d topics: findings %q, want %s", topics, ids, want)
+		}
+	}
+}

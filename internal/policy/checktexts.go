@@ -90,8 +90,12 @@ func (c *checker) attribute(r *Rule, e *Entry, name string) {
 		"{principal.attributes.%s}: no principal of %s must have the attribute %s; for clients without it, the entry matches nothing", name, r.Name, name)
 }
 
-// asks counts the rules that ask for an attribute.
-type asks struct{ count, first, set int } // first is the index of the first rule, and set that of its first set
+// asks says which rules ask for an attribute.
+type asks struct {
+	count int // rules
+	first int // index of the first rule
+	set   int // number of the first set of attributes, counted over all rules
+}
 
 // nearly returns an attribute of rules that is spelt almost like one which only one rule has, or "" if there is none. An
 // attribute is a name, or a name and a value. The values in one rule may be alike.

@@ -96,7 +96,8 @@ func (c *checker) newActor(r *Rule, alt alternative) *actor {
 	}
 	a.full.who = alt.example(c.unused, a.near...)
 	if c.work < 0 && len(c.first[r]) > 0 {
-		return a // another actor of the rule was tried
+		c.left[r]++ // another actor of the rule was tried
+		return a
 	}
 	a.full = alt.walk(a.full.who, a.near)
 	a.bare = a.full

@@ -41,6 +41,7 @@ const (
 	idNotifier  = "SS025"
 	idRedundant = "SS026"
 	idLock      = "SS027"
+	idUntried   = "SS028"
 )
 
 const (
@@ -85,7 +86,7 @@ func ParseUntil(ctx context.Context, file string, source []byte) (*Policy, error
 	return r.policy, nil
 }
 
-// Merge returns the rules of several policies as one, which may be one of them.
+// Merge returns one policy with the rules of all. Of a single policy, it returns that one.
 func Merge(all ...*Policy) *Policy {
 	if len(all) == 1 {
 		return all[0]
