@@ -98,12 +98,15 @@ func crowds() []attack {
 			burst := bytes.Repeat(publishPacket("news", 0, make([]byte, 100)), 200)
 			if _, err := inParallel(ctx, t.scale(500), func(i int) error {
 				c, err := connectTo(t, connectOptions{id: fmt.Sprint("busy", i)})
+				if err != nil {
+					return err
+				}
 				go func() {
-					for err == nil { // until hangUp
+					for err := error(nil); err == nil; { // until hangUp
 						_, err = c.Write(burst)
 					}
 				}()
-				return err
+				return nil
 			}); err != nil {
 				return answered("", err)
 			}
