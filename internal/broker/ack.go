@@ -51,14 +51,13 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 		}
 		return nil // a repeated acknowledgement
 	}
-	d := s.inflight.at(place)
+	w := s.inflight.at(place)
 	switch {
-	case (kind == typePuback) != (d.qos == 1), kind == typePubcomp && d.state != released:
+	case (kind == typePuback) != (w.qos == 1), kind == typePubcomp && w.state != released:
 		return violation("an acknowledgement that does not fit the QoS of the message")
 	case kind == typePubrec && code < UnspecifiedError:
-		d.state = released // [MQTT-4.3.3-4]
-		s.discharge(d)
-		d.msg, d.ids = nil, nil
+		w.state = released // [MQTT-4.3.3-4]
+		s.release(w)
 		c.ack(typePubrel, id, Success)
 		return nil
 	}

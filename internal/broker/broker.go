@@ -102,38 +102,42 @@ type Broker struct {
 	line    admission.Line // see Line; locked before mu
 	waiting atomic.Int32   // goroutines that wait in Lock
 
-	mu         sync.Mutex
-	inLine     bool                  // the goroutine that has locked mu has locked line too
-	clients    map[*Client]struct{}  // all connections
-	sessions   map[string]*session   // by client id
-	away       map[string]*list.List // sessions whose clients are away, by user; in the order in which they left
-	owned      map[string]int        // number of sessions, by user
-	tree       node
-	generation uint64            // increases with each change of a subscription
-	rights     uint64            // increases with each call of Reauthorize
-	routes     map[string]*route // by topic
-	lastRoute  *route            // the route that Publish used last
-	routeBytes int
-	stats      Stats
-	retained   int          // bytes of retained messages
-	kept       atomic.Int64 // bytes charged to the budget, see budget.go; also changed without mu
-	sequence   uint64       // sequence number of the newest retained message
-	unawaited  int          // bytes of messages that publishUnawaited has yet to send
-	sysSubs    int          // subscriptions to $SYS
-	sysTimer   *Timer
-	started    time.Time
-	jobs       []func()  // queued by later
-	spares     [][]byte  // empty buffers for outboxes
-	dirty      []*Client // clients whose outbox Unlock must send
-	toClose    []net.Conn
-	changed    bool      // Unlock must call Options.Changed
-	releasing  bool      // Release is calling a function
-	readTime   time.Time // result of Now while packets are handled; zero = Now reads the clock
-	own        message   // the message that Publish or Send is sending, see takeOwn
-	ownInUse   bool
-	timers     timerQueue
-	listeners  []net.Listener
-	closed     bool
+	mu          sync.Mutex
+	inLine      bool                  // the goroutine that has locked mu has locked line too
+	clients     map[*Client]struct{}  // all connections
+	sessions    map[string]*session   // by client id
+	away        map[string]*list.List // sessions whose clients are away, by user; in the order in which they left
+	owned       map[string]int        // number of sessions, by user
+	tree        node
+	generation  uint64            // increases with each change of a subscription
+	rights      uint64            // increases with each call of Reauthorize
+	routes      map[string]*route // by topic
+	lastRoute   *route            // the route that Publish used last
+	routeBytes  int
+	stats       Stats
+	retained    int          // bytes of retained messages
+	kept        atomic.Int64 // bytes charged to the budget, see budget.go; also changed without mu
+	sequence    uint64       // sequence number of the newest retained message
+	unawaited   int          // bytes of messages that publishUnawaited has yet to send
+	sysSubs     int          // subscriptions to $SYS
+	sysTimer    *Timer
+	started     time.Time
+	jobs        []func()  // queued by later
+	spares      [][]byte  // empty buffers for outboxes
+	dirty       []*Client // clients whose outbox Unlock must send
+	toClose     []net.Conn
+	changed     bool      // Unlock must call Options.Changed
+	releasing   bool      // Release is calling a function
+	readTime    time.Time // result of Now while packets are handled; zero = Now reads the clock
+	own         message   // the message that Publish or Send is sending, see takeOwn
+	ownInUse    bool
+	timers      timerQueue
+	messages    slots[message] // that deliveries in inflight and pending hold
+	identifiers slots[identifierList]
+	groups      slots[group]
+	slotBytes   int // memory of these three, in bytes
+	listeners   []net.Listener
+	closed      bool
 }
 
 // New returns a broker that does not listen yet. The caller must call [Broker.Close].

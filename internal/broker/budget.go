@@ -1,6 +1,9 @@
 package broker
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
 // limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the
@@ -52,39 +55,6 @@ func (b *Broker) Release(bytes int, do func()) {
 // cost returns the estimated memory of a session without subscriptions and messages, in bytes.
 func (s *session) cost() int { return sessionOverhead + len(s.id) + len(s.user) + s.ofOwner }
 
-// charge charges the message and the identifiers of a delivery in inflight or pending. Each is charged
-// once, however many deliveries hold it.
-func (s *session) charge(d *delivery) {
-	if m := d.msg; m != nil {
-		if m.holders++; m.holders == 1 {
-			s.b.charge(m.cost())
-		}
-		s.held += m.cost()
-	}
-	if l := d.ids; l != nil {
-		if l.holders++; l.holders == 1 {
-			s.b.charge(l.cost())
-		}
-		s.held += l.cost()
-	}
-}
-
-// discharge undoes charge.
-func (s *session) discharge(d *delivery) {
-	if m := d.msg; m != nil {
-		if m.holders--; m.holders == 0 {
-			s.b.charge(-m.cost())
-		}
-		s.held -= m.cost()
-	}
-	if l := d.ids; l != nil {
-		if l.holders--; l.holders == 0 {
-			s.b.charge(-l.cost())
-		}
-		s.held -= l.cost()
-	}
-}
-
 // chargePlaces charges the memory of inflight and pending themselves, after one of them has changed.
 func (s *session) chargePlaces() {
 	if places := s.inflight.cost() + s.pending.cost(); places != s.places {
@@ -95,34 +65,37 @@ func (s *session) chargePlaces() {
 
 func (s *session) enqueue(d delivery) {
 	d.msg = d.msg.keep()
-	s.charge(&d)
-	s.pending.push(d)
+	s.pending.push(s.hold(&d), d.msg.expires)
 	s.chargePlaces()
 }
 
 func (s *session) dequeue() delivery {
-	d := s.pending.pop()
-	s.discharge(&d)
+	w := s.pending.pop()
+	d := s.b.delivery(&w)
+	s.release(&w)
 	s.chargePlaces()
 	return d
 }
 
 // prune removes from pending the deliveries for which wanted returns false.
 func (s *session) prune(wanted func(*delivery) bool) {
-	s.pending.filter(func(d *delivery) bool {
-		keep := wanted(d)
-		if !keep {
-			s.discharge(d)
+	q := &s.pending
+	q.soonest = time.Time{}
+	for n := q.len(); n > 0; n-- {
+		w := q.pop()
+		if d := s.b.delivery(&w); wanted(&d) {
+			q.push(w, d.msg.expires)
+		} else {
+			s.release(&w)
 		}
-		return keep
-	})
+	}
 	s.chargePlaces()
 }
 
 // finish removes a delivery from inflight. It reports whether the delivery was sent on this
 // connection.
 func (s *session) finish(place uint64) (sent bool) {
-	s.discharge(s.inflight.at(place))
+	s.release(s.inflight.at(place))
 	sent = s.inflight.finish(place)
 	s.chargePlaces()
 	return sent

@@ -90,7 +90,7 @@ func TestCosts(t *testing.T) {
 			s := b.newSession(&Identity{ID: text(i, 20), Username: ""})
 			for j := range identifiers - 1 {
 				s.inflight.full()
-				s.inflight.add(&delivery{qos: 1})
+				s.inflight.add(waiting{qos: 1})
 				if j > 0 {
 					s.finish(s.inflight.hi - 1)
 				}
@@ -160,13 +160,15 @@ func TestFields(t *testing.T) {
 		ofMessage = "message.cost; TestCosts"
 		ofRoute   = "route.cost; all routes: maxRouteBytes"
 		ofTimer   = "timerOverhead; TestCosts"
+		ofSlots   = "chargeSlots; TestCosts"
 	)
 	memtest.Fields(t, map[string]string{
 		"Broker.opts": one, "Broker.log": one, "Broker.done": one, "Broker.line": one, "Broker.gate": "package admission", "Broker.sysTimer": one, "Broker.listeners": one,
 		"Broker.clients": fixed, "Broker.sessions": ofSession, "Broker.away": ofSession, "Broker.owned": ofSession,
 		"Broker.tree": ofSub, "Broker.routes": ofRoute, "Broker.lastRoute": ofRoute, "Broker.timers": ofTimer,
 		"Broker.endings": "two small ones for each connection", "Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
-		"Broker.own": "the message that is being sent",
+		"Broker.own":      "the message that is being sent",
+		"Broker.messages": ofSlots, "Broker.identifiers": ofSlots, "Broker.groups": ofSlots,
 
 		"Client.Identity": "session.cost, with Verdict.Memory",
 		"Client.b":        elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed, "Client.stalled": fixed, "Client.resume": fixed,

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -340,12 +341,12 @@ func FuzzInflight(f *testing.F) {
 	f.Add(uint16(0), []byte{0, 0, 1, 2, 0, 1})
 	f.Add(uint16(65530), bytes.Repeat([]byte{0, 0, 0, 9, 1, 3}, 30))
 	f.Fuzz(func(t *testing.T, start uint16, ops []byte) {
-		w := inflight{lo: uint64(start), hi: uint64(start), again: uint64(start)}
+		w := inflight{places: places{lo: uint64(start), hi: uint64(start)}, again: uint64(start)}
 		model := map[uint16]int{}
 		var order []uint16
 		for i, op := range ops {
 			if op%2 == 0 && !w.full() {
-				_, id := w.add(&delivery{ids: &identifierList{ids: []uint32{uint32(i)}}})
+				id := w.add(waiting{ids: slot(i + 1)})
 				if _, taken := model[id]; taken || id == 0 {
 					t.Fatalf("packet id %d is given again", id)
 				}
@@ -360,7 +361,7 @@ func FuzzInflight(f *testing.F) {
 			id := order[n]
 			order = append(order[:n], order[n+1:]...)
 			place, found := w.find(id)
-			if !found || w.at(place).ids.ids[0] != uint32(model[id]) {
+			if !found || w.at(place).ids != slot(model[id]+1) {
 				t.Fatalf("packet id %d: %t", id, found)
 			}
 			w.finish(place)
@@ -384,7 +385,7 @@ func TestInflightWithGaps(t *testing.T) {
 		if w.full() {
 			t.Fatalf("inflight is full with %d deliveries", w.count)
 		}
-		_, id := w.add(&delivery{ids: &identifierList{ids: []uint32{uint32(i)}}})
+		id := w.add(waiting{ids: slot(i + 1)})
 		if _, taken := stuck[id]; taken || id == 0 {
 			t.Fatalf("packet id %d is given again", id)
 		}
@@ -393,13 +394,13 @@ func TestInflightWithGaps(t *testing.T) {
 			continue
 		}
 		place, found := w.find(id)
-		if !found || w.at(place).ids.ids[0] != uint32(i) {
+		if !found || w.at(place).ids != slot(i+1) {
 			t.Fatalf("packet id %d is not found", id)
 		}
 		w.finish(place)
 	}
 	for id, i := range stuck {
-		if place, found := w.find(id); !found || w.at(place).ids.ids[0] != uint32(i) {
+		if place, found := w.find(id); !found || w.at(place).ids != slot(i+1) {
 			t.Errorf("packet id %d: %t", id, found)
 		} else {
 			w.finish(place)
@@ -409,7 +410,7 @@ func TestInflightWithGaps(t *testing.T) {
 		t.Errorf("%d are left", w.count)
 	}
 	for range identifiers {
-		w.add(&delivery{})
+		w.add(waiting{})
 	}
 	if !w.full() {
 		t.Error("all identifiers are in use, and there is another")
@@ -421,7 +422,7 @@ func TestInflightBursts(t *testing.T) {
 	var w inflight
 	burst := func(n int) {
 		for range n {
-			w.add(&delivery{})
+			w.add(waiting{})
 		}
 		for w.lo < w.hi {
 			w.finish(w.lo)
@@ -431,9 +432,59 @@ func TestInflightBursts(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { burst(256) }); n > 0 {
 		t.Errorf("each burst allocates memory, %v times", n)
 	}
-	if burst(1); w.cost() > keptPlaces*deliverySize {
+	if burst(1); w.cost() > 2*firstPlaces*waitingSize {
 		t.Errorf("%d bytes are kept for one message", w.cost())
 	}
+}
+
+// TestPlacesGrow: a queue that grows leaves little garbage, and keeps little when it is short again.
+func TestPlacesGrow(t *testing.T) {
+	var p places
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100_000 {
+		p.push(waiting{})
+	}
+	runtime.ReadMemStats(&after)
+	if got := int(after.TotalAlloc - before.TotalAlloc); got > p.cost()*11/10 {
+		t.Errorf("%d bytes allocated for %d", got, p.cost())
+	}
+	for p.len() > 3 {
+		p.removeFirst()
+	}
+	if p.cost() > 2*blockPlaces*waitingSize {
+		t.Errorf("%d bytes are kept for %d deliveries", p.cost(), p.len())
+	}
+}
+
+// FuzzPlaces compares places with a slice.
+func FuzzPlaces(f *testing.F) {
+	f.Add(uint16(0), []byte{255, 255, 128, 255, 127, 1})
+	f.Add(uint16(500), []byte{20, 150, 255, 255, 255, 200, 10})
+	f.Fuzz(func(t *testing.T, start uint16, steps []byte) {
+		p := places{lo: uint64(start), hi: uint64(start)}
+		var model []slot
+		for i, step := range steps {
+			for n := range int(step%128) * 8 {
+				if step < 128 {
+					added := slot(i<<16 + n)
+					p.push(waiting{msg: added})
+					model = append(model, added)
+				} else if len(model) > 0 {
+					p.removeFirst()
+					model = model[1:]
+				}
+			}
+			if p.shrink(64); p.len() != len(model) || p.hi-p.lo != uint64(len(model)) {
+				t.Fatalf("%d deliveries, want %d", p.len(), len(model))
+			}
+			for n, want := range model {
+				if got := p.at(p.lo + uint64(n)).msg; got != want {
+					t.Fatalf("after step %d, delivery %d is %d, want %d", i, n, got, want)
+				}
+			}
+		}
+	})
 }
 
 // TestRoutesBounded: the cache of published topics has a limit.

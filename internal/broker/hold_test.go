@@ -165,7 +165,7 @@ func TestEndedSession(t *testing.T) {
 	}
 	s := b.newSession(&Identity{ID: "ends", Username: ""})
 	for range maxStepTargets {
-		s.inflight.add(&delivery{msg: &message{topic: "t", qos: 1}, group: g, qos: 1, state: sent})
+		s.inflight.add(s.hold(&delivery{msg: &message{topic: "t", qos: 1}, group: g, qos: 1}))
 	}
 	locked, unlocked := make(chan struct{}), false
 	go func() {

@@ -1,23 +1,93 @@
 package broker
 
-import "time"
+import (
+	"time"
+	"unsafe"
+)
+
+// places holds deliveries at consecutive places. Up to blockPlaces are in a ring, more are in blocks of so many, so that one
+// more delivery copies few. If many sessions that get the same messages copied all of theirs, the copies would leave more
+// garbage than memory has room for.
+type places struct {
+	blocks [][]waiting // one, whose length is a power of two, or blocks of blockPlaces: the first has the place lo
+	lo, hi uint64      // the first place, and the place of the next delivery to be added
+}
+
+const (
+	firstPlaces = 16  // places of the smallest ring
+	blockPlaces = 512 // 8 KiB, a page of Go's allocator: what one client frees has no other client's deliveries in it
+)
+
+func (p *places) len() int { return int(p.hi - p.lo) }
+
+func (p *places) at(place uint64) *waiting {
+	block := p.blocks[0]
+	if len(p.blocks) > 1 {
+		block = p.blocks[place/blockPlaces-p.lo/blockPlaces]
+	}
+	return &block[place&uint64(len(block)-1)]
+}
+
+func (p *places) push(w waiting) {
+	switch {
+	case len(p.blocks) > 1:
+		if p.hi/blockPlaces-p.lo/blockPlaces == uint64(len(p.blocks)) {
+			p.blocks = append(p.blocks, make([]waiting, blockPlaces))
+		}
+	case len(p.blocks) == 0:
+		p.blocks = append(p.blocks, make([]waiting, firstPlaces))
+	case p.len() == blockPlaces:
+		last := make([]waiting, blockPlaces)
+		copy(last[:p.hi%blockPlaces], p.blocks[0])
+		p.blocks = append(p.blocks, last)
+	case p.len() == len(p.blocks[0]):
+		ring := make([]waiting, 2*p.len())
+		for i := p.lo; i < p.hi; i++ {
+			ring[i&uint64(len(ring)-1)] = *p.at(i)
+		}
+		p.blocks[0] = ring
+	}
+	p.hi++
+	*p.at(p.hi - 1) = w
+}
+
+// removeFirst removes the delivery at lo.
+func (p *places) removeFirst() {
+	if p.lo++; len(p.blocks) > 1 && p.lo%blockPlaces == 0 {
+		p.blocks[0] = nil // for the garbage collector
+		p.blocks = p.blocks[1:]
+	}
+}
+
+// shrink frees the ring if it is empty and larger than keep.
+func (p *places) shrink(keep int) {
+	if p.len() == 0 && len(p.blocks) > 0 && len(p.blocks[0]) > max(keep, firstPlaces) {
+		p.blocks = nil
+	}
+}
+
+// cost returns the memory of the blocks, in bytes.
+func (p *places) cost() int {
+	if len(p.blocks) == 0 {
+		return 0
+	}
+	const header = int(unsafe.Sizeof([]waiting{}))
+	return len(p.blocks)*len(p.blocks[0])*waitingSize + cap(p.blocks)*header
+}
 
 // inflight holds the deliveries that were sent with QoS 1 or 2 and are not finished, in the
 // order in which they were sent. A delivery's packet identifier follows from its place, so the
 // delivery that a client acknowledges is found without a search. Because clients acknowledge in
-// order [MQTT-4.6.0-2], the ring stays short.
+// order [MQTT-4.6.0-2], there are few places.
 type inflight struct {
-	ring   []delivery // its length is a power of two
-	lo, hi uint64     // places of the first unfinished delivery and of the next delivery to be added
-	again  uint64     // place of the next delivery to be sent again on a new connection; hi: none
-	count  int        // unfinished deliveries
-	empty  uint64     // hi when the ring was last empty
+	places
+	again uint64 // place of the next delivery to be sent again on a new connection; hi: none
+	count int    // unfinished deliveries
+	empty uint64 // hi when there were no places last
 }
 
 // identifiers is the number of packet identifiers.
 const identifiers = 1<<16 - 1
-
-func (w *inflight) at(place uint64) *delivery { return &w.ring[place&uint64(len(w.ring)-1)] }
 
 func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
 
@@ -27,7 +97,7 @@ func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
 func (w *inflight) full() bool {
 	for w.hi-w.lo >= identifiers && w.count < identifiers {
 		moved := *w.at(w.lo)
-		*w.at(w.lo) = delivery{}
+		*w.at(w.lo) = waiting{}
 		w.push(moved)
 		w.trim()
 	}
@@ -36,45 +106,32 @@ func (w *inflight) full() bool {
 
 // push adds a delivery at place hi. All deliveries of earlier connections must have been sent again
 // or finished first.
-func (w *inflight) push(d delivery) {
-	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
-		ring := make([]delivery, max(16, 2*len(w.ring)))
-		for i := w.lo; i < w.hi; i++ {
-			ring[i&uint64(len(ring)-1)] = *w.at(i)
-		}
-		w.ring = ring
-	}
-	*w.at(w.hi) = d
+func (w *inflight) push(d waiting) {
 	if w.again == w.hi {
 		w.again++
 	}
-	w.hi++
+	w.places.push(d)
 }
 
-// trim moves lo to the first unfinished delivery. An empty ring that is larger than of late is freed. Otherwise it is
-// kept, because it would have to grow again for the client's next burst.
+// trim moves lo to the first unfinished delivery. Places that are more than were needed of late are then freed. Otherwise
+// they are kept for the client's next burst.
 func (w *inflight) trim() {
 	for w.lo < w.hi && w.at(w.lo).state == finished {
-		w.lo++
+		w.removeFirst()
 	}
 	w.again = max(w.again, w.lo)
-	if w.lo < w.hi {
-		return
+	if w.len() == 0 {
+		w.shrink(4 * int(w.hi-w.empty))
+		w.empty = w.hi
 	}
-	if len(w.ring) > keptPlaces && w.hi-w.empty <= uint64(len(w.ring)/4) {
-		w.ring = nil
-	}
-	w.empty = w.hi
 }
 
-// add adds a copy of a delivery, and returns the copy and its packet identifier. full must have
-// returned false.
-func (w *inflight) add(d *delivery) (added *delivery, id uint16) {
-	w.push(*d)
+// add adds a delivery that was sent, and returns its packet identifier. full must have returned false.
+func (w *inflight) add(d waiting) (id uint16) {
+	d.state = sent
+	w.push(d)
 	w.count++
-	added = w.at(w.hi - 1)
-	added.state = sent
-	return added, identifier(w.hi - 1)
+	return identifier(w.hi - 1)
 }
 
 // find returns the place of the unfinished delivery that has the packet identifier id.
@@ -89,70 +146,38 @@ func (w *inflight) find(id uint16) (place uint64, ok bool) {
 
 // finish removes a delivery. It reports whether the delivery was sent on this connection.
 func (w *inflight) finish(place uint64) bool {
-	*w.at(place) = delivery{}
+	*w.at(place) = waiting{}
 	w.count--
 	wasSent := place < w.again
 	w.trim()
 	return wasSent
 }
 
-// cost returns the memory of the ring, in bytes. It has a place for each identifier since the first
-// unfinished delivery, however many of those deliveries are finished.
-func (w *inflight) cost() int { return len(w.ring) * deliverySize }
-
 // A queue holds the deliveries that have not been sent yet, in order.
 type queue struct {
-	deliveries []delivery // the first ones have been removed
-	removed    int        // how many
-	soonest    time.Time  // earliest expiry, possibly of a removed message; zero = no message expires
+	places
+	soonest time.Time // earliest expiry, possibly of a removed message; zero = no message expires
 }
 
-// mayHaveExpired reports whether a message may have expired since filter was last called.
+// mayHaveExpired reports whether a message may have expired since prune was last called.
 func (q *queue) mayHaveExpired(now time.Time) bool {
 	return !q.soonest.IsZero() && !now.Before(q.soonest)
 }
 
-func (q *queue) len() int { return len(q.deliveries) - q.removed }
-
-// cost returns the memory of the queue, in bytes.
-func (q *queue) cost() int { return cap(q.deliveries) * deliverySize }
-
-// keptPlaces is the number of places that an empty queue or inflight keeps.
-const keptPlaces = 16
-
-func (q *queue) push(d delivery) {
-	if at := d.msg.expires; !at.IsZero() && (q.soonest.IsZero() || at.Before(q.soonest)) {
-		q.soonest = at
+// push adds a delivery whose message expires at a time; zero = never.
+func (q *queue) push(w waiting, expires time.Time) {
+	if !expires.IsZero() && (q.soonest.IsZero() || expires.Before(q.soonest)) {
+		q.soonest = expires
 	}
-	if n := len(q.deliveries); n == cap(q.deliveries) && q.removed > n/2 {
-		kept := copy(q.deliveries, q.deliveries[q.removed:])
-		clear(q.deliveries[kept:])
-		q.deliveries, q.removed = q.deliveries[:kept], 0
-	}
-	q.deliveries = append(q.deliveries, d)
+	q.places.push(w)
 }
 
 // first returns the delivery that pop removes next.
-func (q *queue) first() *delivery { return &q.deliveries[q.removed] }
+func (q *queue) first() *waiting { return q.at(q.lo) }
 
-func (q *queue) pop() delivery {
-	d := q.deliveries[q.removed]
-	q.deliveries[q.removed] = delivery{} // for the garbage collector
-	q.removed++
-	if q.len() == 0 {
-		q.deliveries, q.removed = q.deliveries[:0], 0
-		if cap(q.deliveries) > keptPlaces {
-			q.deliveries = nil
-		}
-	}
-	return d
-}
-
-func (q *queue) filter(wanted func(*delivery) bool) {
-	q.soonest = time.Time{}
-	for n := q.len(); n > 0; n-- {
-		if d := q.pop(); wanted(&d) {
-			q.push(d)
-		}
-	}
+func (q *queue) pop() waiting {
+	w := *q.first()
+	q.removeFirst()
+	q.shrink(0)
+	return w
 }

@@ -18,7 +18,7 @@ type message struct {
 	expires time.Time // zero = never
 
 	kept     *message // the copy that sessions share, see keep; nil = none was made
-	holders  int      // number of deliveries that hold the message, see session.charge
+	slot     slot     // while deliveries in inflight or pending hold the message
 	sequence uint64   // order of retained messages
 }
 
@@ -40,7 +40,7 @@ func (m *message) keep() *message {
 		bytes := make([]byte, 0, len(m.props)+len(m.payload))
 		bytes = append(append(bytes, m.props...), m.payload...)
 		k.props, k.payload = bytes[:len(m.props):len(m.props)], bytes[len(m.props):]
-		k.kept, k.holders = &k, 0
+		k.kept, k.slot = &k, none
 		m.kept = &k
 	}
 	return m.kept
@@ -56,22 +56,19 @@ func (m *message) remaining(now time.Time) uint32 {
 
 // A delivery is a message on its way to one session.
 type delivery struct {
-	msg       *message        // nil = sent, and no longer needed
+	msg       *message        // nil = sent, and not needed again
 	ids       *identifierList // subscription identifiers; nil = none
 	group     *group          // nil = not for a shared subscription
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends
-	state     byte // see finished, sent and released
 }
-
-const deliverySize = int(unsafe.Sizeof(delivery{}))
 
 // An identifierList holds the Subscription Identifiers of all subscriptions that match a message. The
 // deliveries of a route share it. It does not change.
 type identifierList struct {
-	ids     []uint32
-	holders int // number of deliveries that hold the list, see session.charge
+	ids  []uint32
+	slot slot // while deliveries in inflight or pending hold the list
 }
 
 // cost returns the estimated memory of the list, in bytes.
@@ -81,13 +78,6 @@ func (l *identifierList) cost() int {
 	}
 	return int(unsafe.Sizeof(*l)) + 4*cap(l.ids)
 }
-
-// The states of a delivery that was sent with QoS 1 or 2.
-const (
-	finished = iota
-	sent
-	released // PUBREC was received, PUBREL was sent
-)
 
 // publishSize returns the Remaining Length of a PUBLISH with the given topic. own is the length of
 // the properties that appendOwnProperties appends.

@@ -50,7 +50,7 @@ func (b *Broker) retain(m *message) bool {
 	b.clearRetained(n)
 	b.sequence++
 	kept := *m.keep()
-	kept.kept, kept.holders, kept.sequence = &kept, 0, b.sequence
+	kept.kept, kept.slot, kept.sequence = &kept, none, b.sequence
 	n.retained = &kept
 	if !kept.expires.IsZero() {
 		n.expires = b.At(kept.expires, func() { b.removeRetained(kept.topic) })

@@ -118,7 +118,7 @@ func (c *Client) leaveSession() {
 		if place < s.inflight.lo {
 			continue // finish has removed it
 		}
-		if d := s.inflight.at(place); d.state == sent && d.transient {
+		if w := s.inflight.at(place); w.state == sent && w.transient {
 			s.finish(place)
 		}
 	}
@@ -186,17 +186,13 @@ func (b *Broker) removeSession(s *session) {
 // isLongToRedistribute reports whether redistribute must run in steps: if there are many messages, or members that may
 // get them.
 func (s *session) isLongToRedistribute() bool {
-	n := s.pending.len() + int(s.inflight.hi-s.inflight.lo)
-	add := func(d *delivery) {
-		if d.group != nil {
-			n += len(d.group.members)
+	n := s.pending.len() + s.inflight.len()
+	for _, p := range []*places{&s.inflight.places, &s.pending.places} {
+		for place := p.lo; place < p.hi && n <= maxStepTargets; place++ {
+			if g := s.b.groups.get(p.at(place).group); g != nil {
+				n += len(g.members)
+			}
 		}
-	}
-	for place := s.inflight.lo; place < s.inflight.hi && n <= maxStepTargets; place++ {
-		add(s.inflight.at(place))
-	}
-	for i := s.pending.removed; i < len(s.pending.deliveries) && n <= maxStepTargets; i++ {
-		add(&s.pending.deliveries[i])
 	}
 	return n > maxStepTargets
 }
@@ -218,7 +214,10 @@ func (s *session) redistribute(locked *time.Time) {
 	w := &s.inflight
 	for place := w.lo; place < w.hi; place++ {
 		s.b.yieldAfter(locked)
-		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
+		if w.at(place).state != sent {
+			continue
+		}
+		if d := s.b.delivery(w.at(place)); d.group != nil && d.qos == 1 && d.msg != nil {
 			s.b.deliverShared(d.group, d.msg, locked)
 		}
 	}
@@ -253,7 +252,7 @@ func (s *session) deliver(d *delivery) outcome {
 		return s.keep(d)
 	}
 	now := d.qos == 0 || c.quota > 0 && s.pending.len() == 0 && s.inflight.again == s.inflight.hi && !s.inflight.full()
-	room := deliverySize + d.ids.cost()
+	room := waitingSize + d.ids.cost()
 	if now {
 		room += d.msg.cost()
 	}
@@ -281,7 +280,7 @@ func (s *session) keep(d *delivery) outcome {
 	o := &s.b.opts
 	full := func() bool {
 		return s.pending.len()+s.inflight.count >= o.Queue || s.held >= o.QueueBytes ||
-			!s.b.affords(deliverySize+d.ids.cost()+d.msg.cost())
+			!s.b.affords(waitingSize+d.ids.cost()+d.msg.cost())
 	}
 	if full() {
 		s.removeExpired(full)
@@ -293,6 +292,9 @@ func (s *session) keep(d *delivery) outcome {
 	s.enqueue(*d)
 	return delivered
 }
+
+// first returns the message that dequeue removes next.
+func (s *session) first() *message { return s.b.messages.get(s.pending.first().msg) }
 
 // maxExamined is the number of messages of one session that may be examined in one step. One takes some 70 ns.
 const maxExamined = 512
@@ -312,7 +314,7 @@ func (s *session) removeExpired(full func() bool) {
 		prune()
 		return
 	}
-	for i := 0; i < maxExamined && full() && s.pending.first().msg.expired(now); i++ {
+	for i := 0; i < maxExamined && full() && s.first().expired(now); i++ {
 		s.dequeue()
 	}
 	if full() {
@@ -331,14 +333,14 @@ func (s *session) send(d *delivery) outcome {
 	if !c.appendPublish(d, identifier(s.inflight.hi), false) {
 		return tooLarge
 	}
-	added, _ := s.inflight.add(d)
-	added.transient = d.transient || s.expiry == 0 && d.group == nil
-	if added.transient {
-		added.msg, added.ids = nil, nil
+	kept := *d
+	kept.transient = d.transient || s.expiry == 0 && d.group == nil
+	if kept.transient {
+		kept.msg, kept.ids = nil, nil
 	} else {
-		added.msg = d.msg.keep()
+		kept.msg = d.msg.keep()
 	}
-	s.charge(added)
+	s.inflight.add(s.hold(&kept))
 	s.chargePlaces()
 	c.quota--
 	return delivered
@@ -353,23 +355,23 @@ func (s *session) sendPending() {
 		switch {
 		case w.again < w.hi:
 			place := w.again
-			d := w.at(place)
+			state, d := w.at(place).state, s.b.delivery(w.at(place))
 			switch {
-			case d.state == finished:
-			case d.state == released:
+			case state == finished:
+			case state == released:
 				c.ack(typePubrel, identifier(place), Success)
-			case !s.mayReceive(d):
+			case !s.mayReceive(&d):
 				s.finish(place)
 			case c.quota == 0, !c.ensureRoom(d.msg.cost()):
 				return
-			case c.appendPublish(d, identifier(place), true):
+			case c.appendPublish(&d, identifier(place), true):
 				c.quota--
 			default: // the message is larger than this connection accepts
 				s.finish(place)
 			}
 			w.again = max(place+1, w.lo)
 		case s.pending.len() > 0 && c.quota > 0 && !w.full():
-			if c.paused = c.mustPause(s.pending.first().msg.cost()); c.paused {
+			if c.paused = c.mustPause(s.first().cost()); c.paused {
 				return
 			}
 			asked := s.unasked == 0

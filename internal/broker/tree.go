@@ -63,6 +63,7 @@ type group struct {
 	name    string
 	members subscriptions
 	next    int // index of the member whose turn it is
+	slot    slot
 }
 
 // maxLevels is the maximum number of levels of a topic filter or retained topic. It bounds their
