@@ -171,7 +171,11 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 			return nil
 		}
 	}
+	err = lines.Err()
 	read.Close()
+	if err != nil {
+		return fmt.Errorf("%s: %w", cmd.Args[0], err)
+	}
 	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
 }
 

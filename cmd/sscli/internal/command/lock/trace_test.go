@@ -155,7 +155,7 @@ func TestGrowingRecording(t *testing.T) {
 	}
 	cancel(&signals.Interrupted{Signal: syscall.SIGINT})
 	if !printed.Scan() || printed.Text() != "end\tinterrupted" {
-		t.Errorf("the last line is %q", printed.Text())
+		t.Errorf("the last line is %q, %v", printed.Text(), printed.Err())
 	}
 	if code := <-code; code != 130 {
 		t.Errorf("exit code %d, want 130", code)
