@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // TestOneCommand checks that a command that is built alone is the same as in the whole table.
@@ -40,5 +42,28 @@ func TestOneCommand(t *testing.T) {
 		if got := names(cmdline.NewRootFor(newApp(), []string{first, "k"})); !slices.Equal(got, names(whole)) {
 			t.Errorf("%q: %q", first, got)
 		}
+	}
+}
+
+// TestFileFlags: completion offers files for the flags whose value help calls FILE, and for no others.
+func TestFileFlags(t *testing.T) {
+	t.Parallel()
+	found := 0
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); (value == config.FileValue) != (f.Value.Type() == config.FileValue) {
+				t.Errorf("%s --%s: help calls the value %s, and its type is %s", cmd.CommandPath(), f.Name, value, f.Value.Type())
+			} else if value == config.FileValue {
+				found++
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(cmdline.NewRoot(newApp()))
+	if found < 30 {
+		t.Errorf("%d flags of all commands take a file", found)
 	}
 }

@@ -3,7 +3,6 @@ package redis
 import (
 	"bytes"
 	"net"
-	"strings"
 )
 
 // This file implements COMMAND and its subcommands, which describe the commands in the table.
@@ -111,8 +110,8 @@ func documentAll(commands []*command) pairs {
 	for _, cmd := range commands {
 		doc := pairs{"summary", cmd.summary, "since", cmd.since, "group", cmd.group}
 		var arguments []any
-		for _, word := range strings.Fields(cmd.args) {
-			arguments = append(arguments, documentArgument(word))
+		for a := range cmd.arguments() {
+			arguments = append(arguments, documentArgument(a))
 		}
 		if len(arguments) > 0 {
 			doc = append(doc, "arguments", arguments)
@@ -125,22 +124,17 @@ func documentAll(commands []*command) pairs {
 	return all
 }
 
-// documentArgument returns the description of an argument for COMMAND DOCS. word is a word of
-// command.args, such as key:key, key:key... or [count:integer]. Three dots mean that the argument may be
-// repeated. Brackets mean that the argument is optional.
-func documentArgument(word string) pairs {
+// documentArgument returns the description of an argument for COMMAND DOCS.
+func documentArgument(a argument) pairs {
 	var flags []any
-	if inner, ok := strings.CutPrefix(word, "["); ok {
-		word = strings.TrimSuffix(inner, "]")
+	if a.optional {
 		flags = append(flags, status("optional"))
 	}
-	if inner, ok := strings.CutSuffix(word, "..."); ok {
-		word = inner
+	if a.multiple {
 		flags = append(flags, status("multiple"))
 	}
-	name, kind, _ := strings.Cut(word, ":")
-	doc := pairs{"name", name, "type", kind, "display_text", name}
-	if kind == "key" {
+	doc := pairs{"name", a.name, "type", a.kind, "display_text", a.name}
+	if a.kind == "key" {
 		doc = append(doc, "key_spec_index", 0)
 	}
 	if len(flags) > 0 {

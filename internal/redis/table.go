@@ -66,11 +66,35 @@ type command struct {
 	looks   int    // the command counts as this many keys in a transaction, see looksAt
 	telling string // the beginnings of options that make the command one that tells; "" = none does
 
-	group, since, args, summary string // for COMMAND DOCS
+	group, since, summary string // for COMMAND DOCS
+	args                  string // see arguments
 
 	parent   *command
 	subs     []*command
 	otherSub *Error // error reply to an unknown subcommand; nil = the usual error
+}
+
+// An argument is a kind of argument of a command.
+type argument struct {
+	name, kind         string
+	optional, multiple bool // multiple: it may be repeated
+}
+
+// arguments returns the arguments after the name, from command.args: words such as key:key, [count:integer], which is
+// optional, or key:key..., which may be repeated.
+func (cmd *command) arguments() iter.Seq[argument] {
+	return func(yield func(argument) bool) {
+		for word := range strings.FieldsSeq(cmd.args) {
+			var a argument
+			if word, a.optional = strings.CutPrefix(word, "["); a.optional {
+				word = strings.TrimSuffix(word, "]")
+			}
+			word, a.multiple = strings.CutSuffix(word, "...")
+			if a.name, a.kind, _ = strings.Cut(word, ":"); !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 func (cmd *command) fullName() string {
@@ -135,7 +159,15 @@ const maxOptions = 64
 // tooManyOptions reports whether there are more than maxOptions arguments. A command that takes any number of keys or
 // names has no limit.
 func (cmd *command) tooManyOptions(args [][]byte) bool {
-	return len(args) > maxOptions && cmd.arity < 0 && !strings.Contains(cmd.args, "...")
+	if len(args) <= maxOptions || cmd.arity >= 0 {
+		return false
+	}
+	for a := range cmd.arguments() {
+		if a.multiple {
+			return false
+		}
+	}
+	return true
 }
 
 // A table holds all commands.

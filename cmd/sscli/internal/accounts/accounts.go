@@ -30,11 +30,13 @@ import (
 // Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. These
 // flags configure the tokens that a server accepts and issues.
 type Flags struct {
-	Audience, Key, Out, User config.Text
-	TTL                      usage.Duration
+	Audience, User config.Text
+	Key, Out       config.File
+	TTL            usage.Duration
 
 	// For tokens that a cluster issues.
-	JWKS, Issuer config.Text
+	JWKS   config.File // or a URL
+	Issuer config.Text
 }
 
 const (

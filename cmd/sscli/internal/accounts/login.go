@@ -22,18 +22,18 @@ import (
 // Login holds the values of the flags --users, --allow, --policy, --attributes, --sat-tokens and --no-login,
 // which define who may connect to a server and what they may do.
 type Login struct {
-	Users, Tokens config.Text // files of users and of service-account tokens
-	Allow         []string    // rules
-	Policy        []string    // files of BrokerAuthorization
-	Attributes    config.Text // the file with the attributes of users
-	None          bool        // --no-login
+	Users, Tokens config.File  // files of users and of service-account tokens
+	Allow         []string     // rules
+	Policy        config.Files // files of BrokerAuthorization
+	Attributes    config.File  // the file with the attributes of users
+	None          bool         // --no-login
 }
 
 // Bind adds the flags to fs.
 func (f *Login) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.Users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
 	fs.StringArrayVar(&f.Allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be repeated")
-	fs.StringArrayVar(&f.Policy, "policy", nil, "`FILE` with a BrokerAuthorization, which says what clients may do; read again when it changes; may be repeated")
+	fs.Var(&f.Policy, "policy", "`FILE` with a BrokerAuthorization, which says what clients may do; read again when it changes; may be repeated")
 	fs.Var(&f.Attributes, "attributes", "`FILE` with the attributes of users for --policy: SUBJECT: {NAME: VALUE}, or annotated service accounts")
 	fs.Var(&f.Tokens, "sat-tokens", "`FILE` with the service-account tokens that are accepted, one a line")
 	fs.BoolVar(&f.None, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")

@@ -31,10 +31,10 @@ func TestRuleForUnknownUser(t *testing.T) {
 		{login: accounts.Login{Allow: []string{"ann:Read:*", "*:Read:{principal.username}"}}},
 		{login: accounts.Login{Allow: []string{"ann:Read:*", "eve:Read:*"}}, want: `--allow "eve:Read:*": user "eve" can never log in: not in the list of users`},
 		{login: accounts.Login{Allow: []string{"eve:Read:*"}}, tokens: true},
-		{login: accounts.Login{Allow: []string{"eve:Read:*"}, Tokens: config.Text(tokens)}},
+		{login: accounts.Login{Allow: []string{"eve:Read:*"}, Tokens: config.File(tokens)}},
 		{login: accounts.Login{}},
 	} {
-		tt.login.Users = config.Text(users)
+		tt.login.Users = config.File(users)
 		err := tt.login.Apply(new(emulator.Options), tt.tokens)
 		usage, ok := errors.AsType[*fault.UsageError](err)
 		if ok != (tt.want != "") || ok && !strings.Contains(usage.Error(), tt.want) {

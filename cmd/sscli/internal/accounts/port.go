@@ -14,7 +14,7 @@ import (
 )
 
 // Port holds the values of the flags --tls-cert, --tls-key and --tls-client-ca: PEM files for TLS on a port.
-type Port struct{ Cert, Key, ClientCA config.Text }
+type Port struct{ Cert, Key, ClientCA config.File }
 
 // TLS returns the TLS configuration of the port, or nil for plain TCP. warn is called for damaged certificates in
 // ClientCA, which are skipped.

@@ -43,7 +43,7 @@ func Register(a *app.App, root *cobra.Command) {
 		each := func(f *pflag.Flag) {
 			var value string
 			value, f.Usage = pflag.UnquoteUsage(f) // cobra shows the usage as the flag's description
-			if value == "" || strings.Contains(value, "FILE") {
+			if value == "" || f.Value.Type() == config.FileValue {
 				return
 			}
 			complete := completeWords(words[f.Name])

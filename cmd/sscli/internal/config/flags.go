@@ -30,6 +30,40 @@ func (t *Text) String() string { return string(*t) }
 // Type implements [pflag.Value]. It returns the name of the value in help.
 func (t *Text) Type() string { return "string" }
 
+// A File is the name of a file, the value of a flag. It must not be empty.
+type File string
+
+// FileValue is the name of a file in help, and the type of the flags whose value completion looks for among files.
+const FileValue = "FILE"
+
+// Set implements [pflag.Value]. It returns an error for an empty name.
+func (f *File) Set(name string) error { return (*Text)(f).Set(name) }
+
+// String implements [pflag.Value].
+func (f *File) String() string { return string(*f) }
+
+// Type implements [pflag.Value].
+func (*File) Type() string { return FileValue }
+
+// Files are the names of files, the values of a flag that may be repeated. None may be empty.
+type Files []string
+
+// Set implements [pflag.Value]. It adds a name, and returns an error for an empty one.
+func (f *Files) Set(name string) error {
+	var file File
+	if err := file.Set(name); err != nil {
+		return err
+	}
+	*f = append(*f, name)
+	return nil
+}
+
+// String implements [pflag.Value].
+func (f *Files) String() string { return strings.Join(*f, " ") }
+
+// Type implements [pflag.Value].
+func (*Files) Type() string { return FileValue }
+
 // A Level is how often a switch was given: -v is 1, -vv is 2.
 type Level int
 

@@ -67,7 +67,7 @@ const (
 	drop                     // the variable is removed: another variable includes the value, or the child must not have it
 )
 
-func (s setting) isFile() bool { return s.value == "FILE" }
+func (s setting) isFile() bool { return s.value == FileValue }
 
 func (s setting) isSwitch() bool { return s.value == "" }
 
@@ -154,7 +154,7 @@ func settings() []setting { return table[:] }
 var table = [...]setting{
 	{heading: "The broker:", flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},
-	{flag: "config", value: "FILE", usage: "file of the named connections", env: "SSCLI_CONFIG",
+	{flag: "config", value: FileValue, usage: "file of the named connections", env: "SSCLI_CONFIG",
 		scope: scopeContext, group: groupContexts},
 	{flag: "url", short: "u", value: "URL", usage: "broker: mqtt://[user@]host[:port], or mqtts, ws, wss", env: "SSCLI_URL",
 		group: groupEndpoint, replaces: []string{"host", "port", "tls", "no-tls", "embedded", "via"}, child: pass},
@@ -174,13 +174,13 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.ViaCA }, child: pass},
 	{flag: "via-service-account", value: "NAME", usage: "service account to log in as (default " + defaultViaAccount + ")", env: "SSCLI_VIA_SERVICE_ACCOUNT",
 		into: func(s *Settings) any { return &s.ViaServiceAccount }, child: pass},
-	{heading: "TLS and certificates:", flag: "ca-file", value: "FILE", usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
+	{heading: "TLS and certificates:", flag: "ca-file", value: FileValue, usage: "PEM file of the CAs to trust, in place of the system's", env: "SSCLI_CA_FILE", aio: "AIO_TLS_CA_FILE",
 		into: func(s *Settings) any { return &s.CAFile }, child: pass},
-	{flag: "cert-file", value: "FILE", usage: "PEM file of the client certificate, with any intermediate certificates", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",
+	{flag: "cert-file", value: FileValue, usage: "PEM file of the client certificate, with any intermediate certificates", env: "SSCLI_CERT_FILE", aio: "AIO_TLS_CERT_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.CertFile }, child: pass},
-	{flag: "key-file", value: "FILE", usage: "PEM file of the key of --cert-file", env: "SSCLI_KEY_FILE", aio: "AIO_TLS_KEY_FILE",
+	{flag: "key-file", value: FileValue, usage: "PEM file of the key of --cert-file", env: "SSCLI_KEY_FILE", aio: "AIO_TLS_KEY_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.KeyFile }, child: pass},
-	{flag: "key-password-file", value: "FILE", usage: "file that holds the password of --key-file", env: "SSCLI_KEY_PASSWORD_FILE", aio: "AIO_TLS_KEY_PASSWORD_FILE",
+	{flag: "key-password-file", value: FileValue, usage: "file that holds the password of --key-file", env: "SSCLI_KEY_PASSWORD_FILE", aio: "AIO_TLS_KEY_PASSWORD_FILE",
 		group: groupCertificate, into: func(s *Settings) any { return &s.KeyPasswordFile }, child: pass},
 	{flag: "tls-server-name", value: "NAME", usage: "name to expect in the broker's certificate", env: "SSCLI_TLS_SERVER_NAME",
 		into: func(s *Settings) any { return &s.ServerName }, child: pass},
@@ -188,11 +188,11 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.Insecure }},
 	{heading: "The login:", flag: "username", value: "NAME", usage: "user name", env: "SSCLI_USERNAME", aio: "AIO_MQTT_USERNAME",
 		group: groupLogin, into: func(s *Settings) any { return &s.Username }, replaces: []string{"sat-file"}, child: pass},
-	{flag: "password-file", value: "FILE", usage: "file that holds the password", env: "SSCLI_PASSWORD_FILE", aio: "AIO_MQTT_PASSWORD_FILE",
+	{flag: "password-file", value: FileValue, usage: "file that holds the password", env: "SSCLI_PASSWORD_FILE", aio: "AIO_MQTT_PASSWORD_FILE",
 		group: groupLogin, into: func(s *Settings) any { return &s.PasswordFile }, replaces: []string{"sat-file", "askpass"}, child: pass},
 	{flag: "askpass", usage: "ask for the password on the terminal",
 		group: groupLogin, into: func(s *Settings) any { return &s.AskPass }, replaces: []string{"sat-file", "password-file"}},
-	{flag: "sat-file", value: "FILE", usage: "file that holds a Kubernetes service-account token, in place of a user name", env: "SSCLI_SAT_FILE", aio: "AIO_SAT_FILE",
+	{flag: "sat-file", value: FileValue, usage: "file that holds a Kubernetes service-account token, in place of a user name", env: "SSCLI_SAT_FILE", aio: "AIO_SAT_FILE",
 		group: groupLogin, into: func(s *Settings) any { return &s.SATFile }, replaces: []string{"username", "password-file", "askpass"}, child: pass},
 	{heading: "The connection:", flag: "proxy", value: "URL", usage: "proxy to connect through: socks5://[user@]host[:port], http://… or https://…", env: "SSCLI_PROXY",
 		group: groupProxy, into: func(s *Settings) any { return &s.Proxy }},
@@ -216,7 +216,7 @@ var table = [...]setting{
 		scope: scopeRun, words: []string{"auto", "always", "never"}, into: func(s *Settings) any { return &s.Color }},
 	{flag: "trace", usage: "print every packet to stderr", env: "SSCLI_TRACE",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Trace }},
-	{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE",
+	{flag: "trace-file", value: FileValue, usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE",
 		scope: scopeRun, into: func(s *Settings) any { return &s.TraceFile }},
 	{flag: "trace-format", value: "FORM", usage: "text, or json with an object a packet (default text)", env: "SSCLI_TRACE_FORMAT",
 		scope: scopeRun, words: []string{"text", "json"}, into: func(s *Settings) any { return &s.TraceFormat }},

@@ -15,7 +15,7 @@ import (
 )
 
 // KeysFrom is the flag --keys-from of a command that accepts several keys.
-type KeysFrom struct{ file config.Text }
+type KeysFrom struct{ file config.File }
 
 // Bind adds the flag to fs.
 func (k *KeysFrom) Bind(fs *pflag.FlagSet) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -35,7 +36,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
 			missing := &fault.UsageError{Err: fmt.Errorf("missing %s", strings.Join(names[len(args):], " and "))}
-			if names[len(args)] == "FILE" {
+			if names[len(args)] == config.FileValue {
 				missing.Hint = suggest.Try("`WORDS... -` reads standard input").Fill(suggest.Words, strings.Fields(cmd.CommandPath())...)
 			}
 			return missing

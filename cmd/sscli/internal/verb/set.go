@@ -22,7 +22,8 @@ import (
 type SetFlags struct {
 	FenceFlags
 	nx, nex, persist bool
-	px, file         config.Text
+	px               config.Text
+	file             config.File
 	ttl              usage.Duration
 }
 

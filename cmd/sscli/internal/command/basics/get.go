@@ -15,7 +15,7 @@ import (
 
 // Get returns the verb `get`.
 func Get(_ verb.Env) verb.Verb {
-	var file config.Text
+	var file config.File
 	var versionOnly, lines bool
 	var keysFrom usage.KeysFrom
 	var show format.Show

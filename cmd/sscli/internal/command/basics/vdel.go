@@ -14,7 +14,7 @@ import (
 // Vdel returns the verb `vdel`.
 func Vdel(env verb.Env) verb.Verb {
 	var fence verb.FenceFlags
-	var file config.Text
+	var file config.File
 	return verb.Verb{
 		Use:     "vdel KEY VALUE",
 		Short:   "Delete a key if it holds a given value",

@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -90,7 +91,7 @@ With --load each line is a JSON object, as get -o json prints it, and its key is
 its value. Keys that were missing (found is false) are skipped.`,
 		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -\n" +
 			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
-		Args:              usage.ExactArgs("FILE"),
+		Args:              usage.ExactArgs(config.FileValue),
 		ValidArgsFunction: complete.Files,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkRange(f.Inflight, f.From); err != nil {

@@ -29,8 +29,8 @@ type flags struct {
 	labels          []string
 	conditions      map[string]*config.Text // of conditions with a value
 	switches        map[string]*bool        // of the others
-	file, state     config.Text
-	out             config.Text
+	file, state     config.File
+	out             config.File
 	lint, noWrite   bool
 	drift           usage.Duration
 	listen          listenFlags

@@ -30,9 +30,10 @@ import (
 
 // listenFlags are the flags of the Prometheus target.
 type listenFlags struct {
-	listen, users config.Text
-	port          accounts.Port
-	insecure      bool
+	listen   config.Text
+	users    config.File
+	port     accounts.Port
+	insecure bool
 }
 
 func (f *listenFlags) bind(fs *pflag.FlagSet) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
@@ -33,7 +34,7 @@ Without --on, a changed record is shown as removed and added. The raw form is ad
 removed or changed, the old and the new line, and the old and the new record, separated by
 tabs.`,
 		Example:           "  sscli dataset diff device-metadata devices.csv --on deviceId",
-		Args:              usage.ExactArgs("KEY", "FILE"),
+		Args:              usage.ExactArgs("KEY", config.FileValue),
 		ValidArgsFunction: keyThenFile(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return diff(cmd.Context(), a, args[0], args[1], on.path, &f)

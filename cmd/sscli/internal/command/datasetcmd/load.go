@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -45,7 +46,7 @@ nothing is sent, and a file without records is an error, unless --allow-empty is
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
   jq -c '.sites[]' export.json | sscli dataset load sites -`,
-		Args:              usage.ExactArgs("KEY", "FILE"),
+		Args:              usage.ExactArgs("KEY", config.FileValue),
 		ValidArgsFunction: keyThenFile(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.key, l.file, l.survey.On = args[0], args[1], on.path

@@ -60,7 +60,7 @@ match takes them as different, even 7 and 7.0.`,
 type matcher struct {
 	app     *app.App
 	key     string
-	message config.Text
+	message config.File
 	on      []string
 	data    config.Text
 

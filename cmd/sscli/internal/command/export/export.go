@@ -27,7 +27,7 @@ import (
 
 // New returns the command `sscli export`.
 func New(a *app.App) *cobra.Command {
-	var file config.Text
+	var file config.File
 	var exact bool
 	cmd := &cobra.Command{
 		Use:     "export [PATTERN|KEY...]",

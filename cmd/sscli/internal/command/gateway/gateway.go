@@ -33,12 +33,13 @@ import (
 )
 
 type flags struct {
-	listen, users config.Text
-	port          accounts.Port
-	watch         []string
-	notify        string
-	insecure      bool
-	log           app.LogFlags
+	listen   config.Text
+	users    config.File
+	port     accounts.Port
+	watch    []string
+	notify   string
+	insecure bool
+	log      app.LogFlags
 }
 
 // New returns the command `sscli gateway`.

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/exchange"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -61,7 +62,7 @@ same (the key holds this value already, and would get a new version), exists (--
 leaves it alone) or skip. Earlier lines count as written. The raw form is this word, KEY
 and VERSION. Only a write can show whether a fencing token passes.`,
 		Example:           "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
-		Args:              usage.ExactArgs("FILE"),
+		Args:              usage.ExactArgs(config.FileValue),
 		ValidArgsFunction: complete.Files,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if onlyNew {

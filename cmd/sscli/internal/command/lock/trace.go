@@ -31,7 +31,7 @@ import (
 type traceFlags struct {
 	guards      []string
 	ttl, forDur usage.Duration
-	from, svg   config.Text
+	from, svg   config.File
 	timeline    bool
 	count       int
 	names       []string

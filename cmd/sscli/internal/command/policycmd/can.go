@@ -181,7 +181,7 @@ func answerOf(p *policy.Policy, d policy.Deed, got policy.Decision) format.Polic
 }
 
 func newDiff(a *app.App) *cobra.Command {
-	var traces []string
+	var traces config.Files
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a change of rules allows and denies",
@@ -233,14 +233,14 @@ is 1 if something is no longer allowed.
 			return fault.NoIf(lost)
 		},
 	}
-	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did or tried by `FILE`: of --trace-file with --trace-format json, of serve -v --log-format json, or a list as policy can reads; may be repeated")
+	cmd.Flags().Var(&traces, "trace", "also compare what clients did or tried by `FILE`: of --trace-file with --trace-format json, of serve -v --log-format json, or a list as policy can reads; may be repeated")
 	config.Own(cmd.Flags(), "trace")
 	return cmd
 }
 
 func newSuggest(a *app.App) *cobra.Command {
 	var q question
-	var traces []string
+	var traces config.Files
 	var general, unused bool
 	var name string
 	cmd := &cobra.Command{
@@ -318,7 +318,7 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 			"read": "it reads `KEY`; may be repeated", "write": "it writes `KEY`; may be repeated",
 		}[name]
 	}
-	fs.StringArrayVar(&traces, "trace", nil, "a `FILE`, as the operand; may be repeated")
+	fs.Var(&traces, "trace", "a `FILE`, as the operand; may be repeated")
 	config.Own(fs, "trace")
 	fs.BoolVar(&general, "generalise", false, "turn what looks alike into patterns")
 	fs.BoolVar(&unused, "unused", false, "show what the rules in the operands allow and the traces never needed")

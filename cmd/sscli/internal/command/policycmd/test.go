@@ -43,8 +43,8 @@ type expectation struct {
 }
 
 func newTest(a *app.App) *cobra.Command {
-	var policies []string
-	var junit string
+	var policies config.Files
+	var junit config.File
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
@@ -82,11 +82,11 @@ for an authorization with what each of its principals may do.`,
 				}
 				suites = append(suites, s)
 			}
-			return test(cmd.Context(), a, suites, junit, write)
+			return test(cmd.Context(), a, suites, string(junit), write)
 		},
 	}
-	cmd.Flags().StringArrayVar(&policies, "policy", nil, "test the policy in `FILE`, and not the one that the expectations name; may be repeated")
-	cmd.Flags().StringVar(&junit, "junit", "", "also write a report for CI into `FILE`")
+	cmd.Flags().Var(&policies, "policy", "test the policy in `FILE`, and not the one that the expectations name; may be repeated")
+	cmd.Flags().Var(&junit, "junit", "also write a report for CI into `FILE`")
 	cmd.Flags().BoolVar(&write, "write", false, "print a file of expectations, with the answers of today")
 	return cmd
 }

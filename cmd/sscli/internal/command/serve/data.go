@@ -18,10 +18,10 @@ import (
 )
 
 type dataFlags struct {
-	file     config.Text
+	file     config.File
 	persist  string
 	patterns []string
-	check    config.Text
+	check    config.File
 }
 
 const (

@@ -30,25 +30,26 @@ import (
 )
 
 type serveFlags struct {
-	listen, cert, key, clientCA config.Text
-	selfSigned                  config.Text
-	selfSignedNames             []string
-	clientFiles                 config.Text
-	ws                          config.Text
-	wsOrigins                   []string
-	login                       accounts.Login
-	sat                         accounts.Flags
-	redis                       redisFlags
-	skew, latency, standby      usage.Duration
-	maxKeys                     int
-	maxPacket                   config.Size
-	limits                      limitFlags
-	attach                      bool
-	control                     config.Text
-	controlInsecure             bool
-	data                        dataFlags
-	load                        []string
-	log                         app.LogFlags
+	listen                 config.Text
+	cert, key, clientCA    config.File
+	selfSigned             config.Text
+	selfSignedNames        []string
+	clientFiles            config.Text
+	ws                     config.Text
+	wsOrigins              []string
+	login                  accounts.Login
+	sat                    accounts.Flags
+	redis                  redisFlags
+	skew, latency, standby usage.Duration
+	maxKeys                int
+	maxPacket              config.Size
+	limits                 limitFlags
+	attach                 bool
+	control                config.Text
+	controlInsecure        bool
+	data                   dataFlags
+	load                   []string
+	log                    app.LogFlags
 }
 
 const long = `Run an MQTT 5 broker with a state store, for development and tests. serve prints the

@@ -53,9 +53,9 @@ func TestFirstCommand(t *testing.T) {
 		want  string
 	}{
 		{want: "sscli set hello world"},
-		{flags: serveFlags{login: accounts.Login{Users: config.Text(users)}}, want: "sscli --username 'ann b' --askpass set hello world"},
-		{flags: serveFlags{login: accounts.Login{Users: config.Text(users)}}, shown: format.Serving{SATFile: "token"}, want: "sscli set hello world"},
-		{flags: serveFlags{login: accounts.Login{Users: config.Text(users), Policy: []string{"a z.yaml", "b.yaml"}}}, want: "sscli policy table 'a z.yaml' b.yaml"},
+		{flags: serveFlags{login: accounts.Login{Users: config.File(users)}}, want: "sscli --username 'ann b' --askpass set hello world"},
+		{flags: serveFlags{login: accounts.Login{Users: config.File(users)}}, shown: format.Serving{SATFile: "token"}, want: "sscli set hello world"},
+		{flags: serveFlags{login: accounts.Login{Users: config.File(users), Policy: []string{"a z.yaml", "b.yaml"}}}, want: "sscli policy table 'a z.yaml' b.yaml"},
 	} {
 		if got := test.flags.firstCommand(test.shown); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.flags.login, got, test.want)
