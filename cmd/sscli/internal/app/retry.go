@@ -23,8 +23,9 @@ type Retry struct {
 	// Repeats reports whether a later attempt may succeed after an error; nil = [fault.IsAway].
 	Repeats func(error) bool
 
-	mu    sync.Mutex
-	ended time.Time // when the last outage ended
+	mu     sync.Mutex
+	ended  time.Time // when the last outage ended
+	gaveUp time.Time // when a call was last repeated in vain
 }
 
 // NewRetry returns a Retry that reports outages on standard error.
@@ -39,14 +40,19 @@ func (r *Retry) Do(ctx context.Context, f func(context.Context) error) error {
 	return r.Again(ctx, time.Time{}, nil, f)
 }
 
-// Again is like Do after a first attempt, made at the time sent, that returned err; nil = there was none.
+// Again is like Do after a first attempt, made at the time sent, that returned err; nil = there was none. If another call
+// has been repeated in vain since then, this call is not repeated: of many calls that wait at the same time, each would
+// wait as long again.
 func (r *Retry) Again(ctx context.Context, sent time.Time, err error, f func(context.Context) error) error {
 	repeats := r.Repeats
 	if repeats == nil {
 		repeats = fault.IsAway
 	}
-	last, made := err, err != nil
-	err = retry.Do(ctx, retry.Options{For: r.For, Longest: 2 * time.Second, Again: repeats, Tell: func(err error) { r.trouble(sent, err) }}, func() error {
+	last, made, budget := err, err != nil, r.For
+	if made && r.inVain(sent) {
+		budget = 0
+	}
+	err = retry.Do(ctx, retry.Options{For: budget, Longest: 2 * time.Second, Again: repeats, Tell: func(err error) { r.trouble(sent, err) }}, func() error {
 		if made {
 			made = false
 			return last
@@ -67,10 +73,20 @@ func (r *Retry) Again(ctx context.Context, sent time.Time, err error, f func(con
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if budget > 0 {
+		r.gaveUp = time.Now()
+	}
 	if r.Repeats == nil && ctx.Err() == nil && r.Outage.Away() {
 		err = fmt.Errorf("no answer for %v: %w", r.Outage.Lasted(), err)
 	}
 	return err
+}
+
+// inVain reports whether another call was repeated in vain since a time.
+func (r *Retry) inVain(since time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return since.Before(r.gaveUp)
 }
 
 // trouble reports the error of an attempt that began at the time sent, unless it was in flight when an outage began
