@@ -243,7 +243,7 @@ func TestLockFairLate(t *testing.T) {
 // requests, of up to 1.5 ms each.
 func TestLockAlone(t *testing.T) {
 	t.Parallel()
-	out := rivalry{clients: 2, hold: 30 * time.Millisecond, turns: 300}.run(t)
+	out := rivalry{clients: 2, hold: 30 * time.Millisecond, turns: 1000}.run(t)
 	t.Logf("%v", out)
 	if gap := out.gaps / time.Duration(out.handOvers()); gap > 3*time.Millisecond {
 		t.Errorf("the lock is free for %v between two clients", gap)

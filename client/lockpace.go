@@ -80,9 +80,8 @@ const wakeTime = time.Millisecond
 //
 // A client that has seen no other acquire the lock waits twice as long, but at most 5 ms longer. It does not if it has
 // waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, hand-overs that
-// were quicker show that older clients wait: this client then waits for eight times the difference longer, which is more than
-// what programs that wait differ by when the system wakes them. A session that has just released the lock waits longer than
-// any other.
+// were quicker show that older clients wait: this client then waits for twice the difference longer. A session that
+// has just released the lock waits longer than any other.
 func (a *acquisition) pause() time.Duration {
 	waited, pause := time.Since(a.began), a.rank()
 	switch {
@@ -93,7 +92,7 @@ func (a *acquisition) pause() time.Duration {
 	case a.handOvers == 0 && waited < quickHold:
 		pause += min(pause, 5*time.Millisecond)
 	case a.handOvers >= crowdPasses && a.passed > 0:
-		pause += min(8*max(0, pause-a.gap), 3*a.trip())
+		pause += 2 * max(0, pause-a.gap)
 	}
 	return pause + mathrand.N(a.roundTrip/10+1)
 }
@@ -109,12 +108,12 @@ func (a *acquisition) rank() time.Duration {
 func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a client that has
-// seen the lock pass quickly restAfter times rests: it does not watch the key for up to half as long as it has waited, at
-// most the time in which the lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although
-// clients wait. Then it watches for two hand-overs, and for one more after every other rest.
+// seen the lock pass quickly crowdPasses times, or newPasses times, rests: it does not watch the key for up to half as long
+// as it has waited, at most the time in which the lock passes restPasses times, and at most maxRest, for which a lock can
+// thus stay free although clients wait. Then it watches for two hand-overs, and for one more after every other rest.
 const (
-	crowdPasses = 8  // after so many quick hand-overs there is a crowd, see pause
-	restAfter   = 14 // in a crowd of ten, a client that waits for its turn has seen fewer
+	crowdPasses = 8
+	newPasses   = 14 // of a client without an earlier turn: in a crowd of ten, one that waits for its turn has seen fewer
 	restPasses  = 64
 	maxRest     = 2 * time.Second
 
@@ -153,9 +152,12 @@ func (a *acquisition) pace() time.Duration {
 // so long that much younger clients must have won: then the crowd is small. The oldest clients of a large crowd all try at
 // once; the lock is then free for hardly longer than a round trip.
 func (a *acquisition) crowded() bool {
-	passes := restAfter
-	if a.rests > 0 {
+	passes := crowdPasses
+	switch {
+	case a.rests > 0:
 		passes = 2 + a.rests/2
+	case a.last.usual == 0:
+		passes = newPasses
 	}
 	rank := a.rank()
 	return a.passed >= passes && a.pace() < quickHold && max(rank, a.trip()/4) > a.gap*3/4

@@ -128,9 +128,9 @@ statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format fault usage app
 command/basics       internal/files internal/wire client format repl suggest config fault usage app exchange verb
-command/batch        internal/files client format repl signals suggest fault complete usage app exchange cmdline verb directive lineinput command/ping command/basics
+command/batch        internal/files client format config repl signals suggest fault complete usage app exchange cmdline verb directive lineinput command/ping command/basics
 command/export       internal/files client format suggest config fault app complete exchange
-command/importcmd    client format suggest usage app exchange verb lineinput command/batch complete
+command/importcmd    client format config suggest usage app exchange verb lineinput command/batch complete
 command/diff         client format suggest config fault app complete exchange jsonfield sources
 command/apply        internal/wire internal/glob client format suggest config fault usage app exchange verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
