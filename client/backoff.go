@@ -35,6 +35,18 @@ func (s *Session) mayRepeat(c Command, err error) bool {
 	return (isA[*DialError](err) || lost && c.reads()) && !s.isFinal(err)
 }
 
+// persist calls f until it succeeds, no further attempt may succeed, or ctx or the session ends.
+func (s *Session) persist(ctx context.Context, o retry.Options, f func() error) error {
+	waiting, stop := s.whileOpen(ctx)
+	defer stop()
+	o.For = retry.Forever
+	err := retry.Do(waiting, o, f)
+	if err != nil && waiting.Err() != nil {
+		return context.Cause(waiting)
+	}
+	return err
+}
+
 // sleep waits for d. It returns an error if ctx ends or the session is closed first.
 func (s *Session) sleep(ctx context.Context, d time.Duration) error {
 	ctx, stop := s.whileOpen(ctx)

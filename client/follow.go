@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // Follow yields the value of a key, and then its newest value whenever it has changed, until ctx ends or the
@@ -59,7 +61,11 @@ func (f *follower) watch(ctx context.Context) error {
 			err = e.Err
 		case e.Kind == EventSet && !e.HasValue:
 			var got GetResult
-			if got, err = f.read(ctx); err == nil {
+			err = f.s.persist(ctx, retry.Options{Again: f.again}, func() (err error) {
+				got, err = f.s.Get(ctx, f.key)
+				return err
+			})
+			if err == nil {
 				now, fresh = got, true
 			}
 		case e.Kind == EventInitial, e.Kind == EventResync, e.Kind == EventSet, e.Kind == EventDelete:
@@ -78,18 +84,8 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// read reads the key. As the watch does, it tries again after an error that may be temporary.
-func (f *follower) read(ctx context.Context) (GetResult, error) {
-	for failures := 1; ; failures++ {
-		now, err := f.s.Get(ctx, f.key)
-		if err == nil || f.s.isFinal(err) {
-			return now, err
-		}
-		if err := f.s.sleep(ctx, backOff(failures)); err != nil {
-			return GetResult{}, err
-		}
-	}
-}
+// again reports whether to read the key again after an error. The watch goes on after the same errors.
+func (f *follower) again(err error) bool { return !f.s.isFinal(err) }
 
 // show yields a result, unless it is the same as the last one. It returns false if the loop has ended.
 func (f *follower) show(now GetResult) bool {

@@ -10,6 +10,8 @@ import (
 	"math"
 	mathrand "math/rand/v2"
 	"time"
+
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // lockPoll is the longest time between two attempts to acquire a lock. Waiting for a
@@ -130,30 +132,31 @@ func (a *acquisition) begin(ctx context.Context) error {
 // watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed. Once an
 // attempt was answered, it retries in any case.
 func (a *acquisition) watch(ctx context.Context) error {
-	for failures := 1; ; failures++ {
+	waiting, cancel := limitTo(ctx, a.left())
+	defer cancel()
+	var w *Watch
+	var trouble error
+	err := a.s.persist(waiting, retry.Options{Again: a.keepsTrying, Tell: a.reportTrouble}, func() error {
 		patience := a.s.o.Timeout
 		if a.rests > 0 {
 			patience = min(patience, max(a.left(), time.Millisecond))
 		}
 		limited, cancel := limitTo(ctx, patience)
-		w, err := a.s.Watch(limited, []string{a.name})
-		cancel()
-		if err == nil {
-			a.w, a.passed = w, 0
-			a.reportTrouble(nil)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !a.keepsTrying(err) || a.left() <= 0 {
-			return err
-		}
-		a.reportTrouble(err)
-		if err := a.s.sleep(ctx, min(backOff(failures), a.left())); err != nil {
-			return err
-		}
+		defer cancel()
+		w, trouble = a.s.Watch(limited, []string{a.name})
+		return trouble
+	})
+	switch {
+	case err == nil:
+		a.w, a.passed = w, 0
+		a.reportTrouble(nil)
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case waiting.Err() != nil:
+		return trouble
 	}
+	return err
 }
 
 func (a *acquisition) keepsTrying(err error) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,36 +14,16 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/leaktest"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestMain checks after all tests that no session left a goroutine behind.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := goroutines(); code == 0 && left != "" {
-		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
-		code = 1
-	}
-	os.Exit(code)
-}
+// started are the functions that start the goroutines of sessions and their connections.
+var started = []string{"client.", "internal/mqtt."}
 
-// goroutines returns the stacks of the goroutines that sessions and their connections started. It gives a
-// goroutine that has called Done on its WaitGroup time to end.
-func goroutines() string {
-	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		var left []string
-		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(s, "created by github.com/sscli/sscli/client.") || strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.") {
-				left = append(left, s)
-			}
-		}
-		if len(left) == 0 || time.Now().After(deadline) {
-			return strings.Join(left, "\n\n")
-		}
-	}
-}
+// TestMain checks after all tests that no session left a goroutine behind.
+func TestMain(m *testing.M) { leaktest.Main(m, started...) }
 
 // patient gives a session over a real network a time limit that no slow machine exceeds, unless it has one.
 func patient(o client.Options) client.Options {

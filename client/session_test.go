@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/testkit/await"
 	"github.com/sscli/sscli/internal/testkit/freeport"
+	"github.com/sscli/sscli/internal/testkit/leaktest"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -324,7 +325,7 @@ func TestClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := goroutines(); left != "" {
+	if left := leaktest.Goroutines(started...); left != "" {
 		t.Errorf("goroutines are left:\n%s", left)
 	}
 	for i, c := range all {

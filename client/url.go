@@ -177,7 +177,7 @@ func FromEnv() (Options, error) {
 func tlsFromEnv(c *tls.Config) error {
 	if file := os.Getenv("AIO_TLS_CA_FILE"); file != "" {
 		var err error
-		if c.RootCAs, err = pemfile.ReadPool(file, func(message, _ string) { slog.Warn(message) }); err != nil {
+		if c.RootCAs, err = pemfile.ReadPool(file, func(message string) { slog.Warn(message) }); err != nil {
 			return fmt.Errorf("AIO_TLS_CA_FILE: %w", err)
 		}
 	}
