@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/internal/keyboard"
+	"github.com/sscli/sscli/internal/retry"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -291,15 +292,23 @@ func (l *monitor) watch(ctx context.Context, key string) {
 // watch, follow tries again if the key is an operand; for any other key, the next scan tries again. A
 // key that the store refuses to watch stays unwatched.
 func (l *monitor) follow(ctx context.Context, key string) error {
-	w, err := l.session.Watch(ctx, []string{key})
-	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}) {
+	var w *client.Watch
+	again := func(err error) bool {
 		if fault.IsRefused(err) {
-			return err
+			return false
 		}
 		l.change(ctx, func() { l.unwatched(key, err) })
-		if fault.IsA[*wire.StoreError](err) || !l.named[key] || !wait.For(ctx, time.Second) {
-			return nil
-		}
+		return l.named[key] && !fault.IsA[*wire.StoreError](err)
+	}
+	err := retry.Do(ctx, retry.Options{For: retry.Forever, Longest: time.Second, Again: again}, func() (err error) {
+		w, err = l.session.Watch(ctx, []string{key})
+		return err
+	})
+	switch {
+	case fault.IsRefused(err):
+		return err
+	case err != nil:
+		return nil
 	}
 	defer func() { _ = w.Close() }()
 	l.change(ctx, func() { l.watched[key] = w })
