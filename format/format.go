@@ -79,17 +79,22 @@ type Printer struct {
 // Forms returns the values of Options.Output; the last is a prefix.
 func Forms() []string { return []string{"human", "wide", "raw", "json", "template="} }
 
-// New returns a Printer that writes to w, or an error if o.Output is not valid.
+// A FormError means that Options.Output is not valid, or that its template fails for a result.
+type FormError struct{ Why string } // Why follows "output " in its text
+
+func (e *FormError) Error() string { return "output " + e.Why }
+
+// New returns a Printer that writes to w, or a *[FormError] if o.Output is not valid.
 func New(w io.Writer, o Options) (*Printer, error) {
 	o.Color = o.Color && (o.Output == "human" || o.Output == "wide")
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, text: writer{style: newStyle(o)}}
 	if source, ok := strings.CutPrefix(o.Output, "template="); ok {
 		if strings.HasPrefix(source, "@") && !strings.Contains(source, "{{") {
-			return nil, fmt.Errorf("output %s: expected the template itself and no file, as in -o template=\"$(cat %s)\"", Quote(o.Output), ShWord(source[1:]))
+			return nil, &FormError{fmt.Sprintf("%s: expected the template itself and no file, as in -o template=\"$(cat %s)\"", Quote(o.Output), ShWord(source[1:]))}
 		}
 		t, err := parseTemplate(source)
 		if err != nil {
-			return nil, &templateError{err}
+			return nil, templateError(err)
 		}
 		p.output, p.template = "template", t
 		return p, nil
@@ -98,7 +103,7 @@ func New(w io.Writer, o Options) (*Printer, error) {
 		p.output = "human"
 	}
 	if !slices.Contains(Forms(), o.Output) {
-		return nil, fmt.Errorf("output %s: must be %sTEMPLATE", Quote(o.Output), List(Forms(), "or"))
+		return nil, &FormError{fmt.Sprintf("%s: must be %sTEMPLATE", Quote(o.Output), List(Forms(), "or"))}
 	}
 	return p, nil
 }
@@ -171,7 +176,7 @@ func (p *Printer) encode(r Result) error {
 		}
 		var out bytes.Buffer
 		if err := p.template.Execute(&out, p.templateData(collect(r))); err != nil {
-			return &templateError{err}
+			return templateError(err)
 		}
 		w.print(out.String(), "\n")
 	case hasRaw && p.output != "human":

@@ -21,16 +21,11 @@ func (t text) Format(f fmt.State, verb rune) {
 // templateName is the template's name in the errors of text/template.
 const templateName = "template"
 
-// A templateError wraps an error from text/template. Its text omits the template's name, which
-// means nothing to users.
-type templateError struct{ err error }
-
-func (e *templateError) Error() string {
-	where := strings.TrimPrefix(e.err.Error(), "template: "+templateName+":")
-	return "output template, line " + strings.Replace(where, `executing "`+templateName+`" `, "", 1)
+// templateError describes an error of text/template, without the template's name, which means nothing to users.
+func templateError(err error) *FormError {
+	where := strings.TrimPrefix(err.Error(), "template: "+templateName+":")
+	return &FormError{"template, line " + strings.Replace(where, `executing "`+templateName+`" `, "", 1)}
 }
-
-func (e *templateError) Unwrap() error { return e.err }
 
 func parseTemplate(source string) (*template.Template, error) {
 	t, err := template.New(templateName).Funcs(template.FuncMap{

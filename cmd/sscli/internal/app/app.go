@@ -160,8 +160,8 @@ func (a *App) configured(settings config.Settings, err error) error {
 	if settings.Output == Plugin {
 		a.Signals.Arm() // the exit code is not that of a signal
 	}
-	if printErr := a.SetOutput(form); printErr != nil {
-		why := strings.TrimPrefix(printErr.Error(), "output ")
+	if bad, ok := errors.AsType[*format.FormError](a.SetOutput(form)); ok {
+		why := bad.Why
 		if len(a.Forms) > 0 {
 			why += "; or here " + format.List(a.Forms, "or")
 		}
@@ -190,7 +190,7 @@ func (a *App) warnOverride(o config.Override) {
 	}
 	onTerminal := a.stream(a.Stdout).IsTerminal() && a.stream(a.Stderr).IsTerminal()
 	if a.Settings.Verbose > 0 || onTerminal && !a.Settings.Quiet && !config.AlreadyWarned(a.Env, about, time.Now()) {
-		a.Warn(warning, "")
+		a.Warn(warning)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -15,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
@@ -130,7 +130,7 @@ func (e *OutputError) Error() string {
 	if terminal.IsReaderGone(e.Err) {
 		why = terminal.ErrClosed.Error()
 	}
-	if !IsA[template.ExecError](e.Err) {
+	if !IsA[*format.FormError](e.Err) {
 		why = "standard output: " + why
 	}
 	if e.Done {
