@@ -3,10 +3,8 @@ package mqtt_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,36 +13,13 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/leaktest"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
 // TestMain checks after all tests that no connection left a goroutine behind, whether it was closed, lost or
 // never established.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := goroutines(); code == 0 && left != "" {
-		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// goroutines returns the stacks of the connections' goroutines. It gives a goroutine that has called Done on
-// its WaitGroup time to end.
-func goroutines() string {
-	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		var left []string
-		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.(*Conn)") {
-				left = append(left, s)
-			}
-		}
-		if len(left) == 0 || time.Now().After(deadline) {
-			return strings.Join(left, "\n\n")
-		}
-	}
-}
+func TestMain(m *testing.M) { leaktest.Main(m, "internal/mqtt.(*Conn)") }
 
 // A peer is a hostile, or merely odd, broker: it sends the bytes that a test gives it. Tests of normal
 // behavior use the emulator.
