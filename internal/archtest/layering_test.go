@@ -141,10 +141,10 @@ command/watch        client format signals process suggest terminal config fault
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/httpport internal/mqtt client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest config certs fault usage app verb accounts sources
 command/gateway      internal/retry internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
-command/top          internal/keyboard internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
+command/top          internal/keyboard internal/retry internal/wait internal/wire client format signals suggest terminal trace fault usage app complete exchange
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config certs fault usage suggest app accounts complete exchange dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config certs via fault usage app command/ping
-command/bench        internal/wait internal/wire client format config fault usage app
+command/bench        internal/wait internal/wire client format suggest config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app

@@ -41,8 +41,7 @@ func ReadCertificates(text []byte) (tls.Certificate, error) {
 }
 
 // ReadPool reads the CA certificates in a PEM file. It skips those that are damaged, and calls warn once if there are any.
-// hint is empty.
-func ReadPool(name string, warn func(message, hint string)) (*x509.CertPool, error) {
+func ReadPool(name string, warn func(string)) (*x509.CertPool, error) {
 	text, err := files.ReadText(name)
 	if err != nil {
 		return nil, err
@@ -64,9 +63,9 @@ func ReadPool(name string, warn func(message, hint string)) (*x509.CertPool, err
 	case good == 0:
 		return nil, fmt.Errorf("%s: all certificates (%d) are damaged", name, damaged)
 	case damaged == 1:
-		warn(name+": 1 damaged certificate is skipped", "")
+		warn(name + ": 1 damaged certificate is skipped")
 	case damaged > 1:
-		warn(fmt.Sprintf("%s: %d damaged certificates are skipped", name, damaged), "")
+		warn(fmt.Sprintf("%s: %d damaged certificates are skipped", name, damaged))
 	}
 	return pool, nil
 }

@@ -82,7 +82,7 @@ func TestReadPool(t *testing.T) {
 			t.Fatal(err)
 		}
 		var warnings []string
-		pool, err := ReadPool(name, func(message, _ string) { warnings = append(warnings, message) })
+		pool, err := ReadPool(name, func(message string) { warnings = append(warnings, message) })
 		if got := strings.Join(warnings, "; "); row.warning == "" && got != "" || row.warning != "" && got != name+": "+row.warning {
 			t.Errorf("%.300s: %q, want %q", row.text, got, row.warning)
 		}

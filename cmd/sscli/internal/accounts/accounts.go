@@ -213,7 +213,7 @@ func (acc *Accounts) Start(a *app.App, now func() time.Time) error {
 			case <-tick.C:
 			}
 			if err := acc.write(now()); err != nil {
-				a.Warn(fmt.Sprintf("--sat-out: no new token: %v", err), "")
+				a.Warn(fmt.Sprintf("--sat-out: no new token: %v", err))
 			}
 		}
 	})

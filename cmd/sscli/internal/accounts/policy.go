@@ -10,6 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -43,7 +44,8 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 		return nil, &fault.UsageError{Err: err}
 	}
 	if !login {
-		a.Warn("--policy has no effect without a login, as on the broker: every client may do everything", "--users FILE, --sat-audience aio-internal, or --listen-client-ca FILE")
+		a.Advise("--policy has no effect without a login, as on the broker: every client may do everything",
+			suggest.Try("`--users FILE`, `--sat-audience aio-internal`, or `--listen-client-ca FILE`"))
 	}
 	return p, nil
 }
@@ -74,11 +76,7 @@ func (p *Policies) read(ctx context.Context) (*emulator.Policy, error) {
 	}
 	merged := emulator.MergePolicies(all...)
 	if n := len(merged.Check(ctx)); n > 0 {
-		hint := "sscli policy check"
-		for _, name := range p.files.Policy {
-			hint += " " + format.ShWord(name)
-		}
-		p.app.Warn("--policy: "+format.Count(n, "finding"), hint)
+		p.app.Advise("--policy: "+format.Count(n, "finding"), suggest.Run(append([]string{"sscli", "policy", "check"}, p.files.Policy...)...))
 	}
 	merged.Attributes = attributes
 	return merged, nil
@@ -141,7 +139,7 @@ func (p *Policies) Watch(server *emulator.Server, hangup bool) {
 			}
 			rules, err := p.read(ctx)
 			if err != nil {
-				p.app.Warn(err.Error()+"; the rules stay as they were", "")
+				p.app.Warn(err.Error() + "; the rules stay as they were")
 				continue
 			}
 			server.SetPolicy(rules)

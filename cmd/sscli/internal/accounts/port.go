@@ -18,7 +18,7 @@ type Port struct{ Cert, Key, ClientCA config.File }
 
 // TLS returns the TLS configuration of the port, or nil for plain TCP. warn is called for damaged certificates in
 // ClientCA, which are skipped.
-func (p Port) TLS(warn func(message, hint string)) (*tls.Config, error) {
+func (p Port) TLS(warn func(string)) (*tls.Config, error) {
 	switch {
 	case (p.Cert == "") != (p.Key == ""):
 		return nil, fault.Usagef("--tls-cert and --tls-key must be used together")
@@ -41,7 +41,7 @@ func (p Port) TLS(warn func(message, hint string)) (*tls.Config, error) {
 // WarnExposed warns of a file with secrets that users other than its owner may read or write.
 func WarnExposed(a *app.App, flag, file string) {
 	if may := files.Exposed(file); may != "" {
-		a.Warn(fmt.Sprintf("%s %s: other users can %s this file", flag, format.Path(file), may), a.Hint(suggest.Run("chmod", "600", file)))
+		a.Advise(fmt.Sprintf("%s %s: other users can %s this file", flag, format.Path(file), may), suggest.Run("chmod", "600", file))
 	}
 }
 

@@ -187,7 +187,7 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	}
 	line := strings.TrimSpace(r.Message + " " + attrs.String())
 	if r.Level >= slog.LevelWarn {
-		h.app.Warn(line, "")
+		h.app.Warn(line)
 	} else {
 		h.app.Inform(line)
 	}

@@ -162,10 +162,12 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	return f, false
 }
 
-// Warn prints a warning, unless --quiet was given. hint is the next command to type; it may be
-// empty.
-func (a *App) Warn(message, hint string) {
-	a.Notify(format.Note{Level: format.Warning, Message: message, Hint: hint})
+// Warn prints a warning, unless --quiet was given.
+func (a *App) Warn(message string) { a.Advise(message, nil) }
+
+// Advise prints a warning with a hint, unless --quiet was given.
+func (a *App) Advise(message string, hint suggest.Hint) {
+	a.Notify(format.Note{Level: format.Warning, Message: message, Hint: a.Hint(hint)})
 }
 
 // Inform prints what sscli is doing or waiting for, unless --quiet was given.
@@ -191,7 +193,7 @@ func (a *App) Summarize(r format.Result) {
 // Detail is like Warn, for a harmless deviation. It prints only with --verbose.
 func (a *App) Detail(message string) {
 	if a.Settings.Verbose > 0 {
-		a.Warn(message, "")
+		a.Warn(message)
 	}
 }
 
@@ -205,7 +207,7 @@ func (a *App) Say(r format.Result) {
 // WarnOf prints the warnings and notes that came with a reply.
 func (a *App) WarnOf(r client.ReplyInfo) {
 	for _, w := range r.Warnings {
-		a.Warn(w, "")
+		a.Warn(w)
 	}
 	for _, n := range r.Notes {
 		a.Detail(n)

@@ -18,7 +18,7 @@ import (
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
 // It reads the files that the settings name, and the client certificate again for each connection. The
 // error is a *config.Error. warn is called for damaged certificates that are skipped.
-func TLSConfig(s config.Settings, warn func(message, hint string)) (c *tls.Config, err error) {
+func TLSConfig(s config.Settings, warn func(string)) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil
 	}
@@ -118,7 +118,7 @@ func ReadPair(certFile, keyFile string) (tls.Certificate, error) {
 // ServerTLS returns the TLS configuration for a server with this certificate. clientCA names a PEM file
 // with CA certificates. If clientCA is not empty, clients must have a certificate from one of these
 // CAs. The error is about clientCA. warn is called for its damaged certificates, which are skipped.
-func ServerTLS(pair tls.Certificate, clientCA string, warn func(message, hint string)) (*tls.Config, error) {
+func ServerTLS(pair tls.Certificate, clientCA string, warn func(string)) (*tls.Config, error) {
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if clientCA == "" {
 		return c, nil

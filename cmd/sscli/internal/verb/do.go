@@ -136,7 +136,7 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 // finish prints the result of the i-th command of a request, or returns its error.
 func finish(a *app.App, req Request, i int, answer exchange.Outcome) error {
 	if answer.Warning != "" {
-		a.Warn(answer.Warning, "")
+		a.Warn(answer.Warning)
 	}
 	if answer.Err != nil {
 		return answer.Err

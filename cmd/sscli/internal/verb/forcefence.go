@@ -72,7 +72,7 @@ func force(ctx context.Context, a *app.App, s *client.Session, c client.Command)
 		reply, err = s.Do(ctx, c.WithFence(token))
 	}
 	if err == nil && changed(c, reply) {
-		a.Warn(format.Brief(c.Key())+" "+forced(c, token), "")
+		a.Warn(format.Brief(c.Key()) + " " + forced(c, token))
 	}
 	return reply, err
 }

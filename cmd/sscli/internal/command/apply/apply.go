@@ -217,7 +217,7 @@ func (p *plan) open(ctx context.Context) error {
 		case p.held[name]:
 			return fault.Usagef("%s holds no key any more: nothing was written", shown)
 		case p.set == nil:
-			p.app.Warn(shown+" holds no key", "")
+			p.app.Warn(shown + " holds no key")
 		}
 	}
 	if p.flags.pattern != nil && !p.flags.pruneAll && set.Matching() == 0 {

@@ -86,7 +86,7 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 			return nil, err
 		}
 		if !k.unwatched {
-			k.app.Warn(fmt.Sprintf("the keys are not watched, but read every %v: %s", k.every, fault.Message(err)), "")
+			k.app.Warn(fmt.Sprintf("the keys are not watched, but read every %v: %s", k.every, fault.Message(err)))
 		}
 		k.unwatched = true
 	}

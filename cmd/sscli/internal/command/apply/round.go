@@ -132,7 +132,7 @@ func (r *round) findStale(ctx context.Context, store *exchange.Store) (err error
 			what = fmt.Sprintf("all %d keys that match %s", n, pattern)
 		}
 		if r.app.Settings.Yes || r.flags.dryRun {
-			r.app.Warn("--prune deletes "+what, "")
+			r.app.Warn("--prune deletes " + what)
 		}
 	}
 	if r.flags.dryRun {
@@ -193,7 +193,7 @@ func (r *round) remove(now exchange.Entry, same bool) *item {
 	case !now.Found:
 		return nil
 	case !same && !r.flags.dryRun:
-		r.app.Warn(verb.LeftAlone(now.Key, now.GetResult), "")
+		r.app.Warn(verb.LeftAlone(now.Key, now.GetResult))
 		return &item{key: now.Key, was: now.GetResult, want: now.GetResult, action: conflict}
 	}
 	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.options)}
@@ -227,7 +227,7 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		if err := r.app.Flush(); err != nil { // print earlier results before the warning
 			return err
 		}
-		r.app.Warn(it.Warning, "")
+		r.app.Warn(it.Warning)
 	}
 	version, done := it.was.Version, true
 	switch reply := it.Reply.(type) {
@@ -305,7 +305,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 		}
 	default:
 		it.action = conflict
-		r.app.Warn(verb.LeftAlone(it.key, now), "")
+		r.app.Warn(verb.LeftAlone(it.key, now))
 	}
 	return now, nil
 }

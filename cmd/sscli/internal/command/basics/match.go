@@ -94,7 +94,7 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err e
 func (m *matcher) finish(it match, answer exchange.Outcome) error {
 	result := format.Del{Op: "del", Key: it.key, Many: true, Changed: it.changed}
 	if answer.Warning != "" {
-		m.app.Warn(answer.Warning, "")
+		m.app.Warn(answer.Warning)
 	}
 	if answer.Err != nil {
 		if err := m.app.Flush(); err != nil { // print earlier results before the error
@@ -119,7 +119,7 @@ func (m *matcher) finish(it match, answer exchange.Outcome) error {
 		if err := m.app.Flush(); err != nil {
 			return err
 		}
-		m.app.Warn(format.BriefWord(it.key)+" was left alone, because another client changed it after it was read", "")
+		m.app.Warn(format.BriefWord(it.key) + " was left alone, because another client changed it after it was read")
 	}
 	return m.app.Queue(result)
 }

@@ -195,7 +195,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine, o exchange.Outcom
 			p.flushOrEnd() // print earlier results first
 		}
 		if o.Warning != "" {
-			p.app.Warn(o.Warning, "")
+			p.app.Warn(o.Warning)
 		}
 		result, err = verb.Present(p.app, &l.req, 0, o.Reply)
 	}

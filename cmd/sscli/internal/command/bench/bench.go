@@ -29,6 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
@@ -182,8 +183,8 @@ func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
 		return err
 	}
 	if due := b.due(elapsed); b.sent.Load() < due-due/50 {
-		b.a.Warn(fmt.Sprintf("%d requests were due, but only %d were sent; the latencies leave out the others", due, b.sent.Load()),
-			"use more --clients or --inflight, or a lower --rate")
+		b.a.Advise(fmt.Sprintf("%d requests were due, but only %d were sent; the latencies leave out the others", due, b.sent.Load()),
+			suggest.Try("use more `--clients` or `--inflight`, or a lower `--rate`"))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

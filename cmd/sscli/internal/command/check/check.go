@@ -124,7 +124,7 @@ func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []s
 	}
 	if f.listen.listen != "" {
 		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, pause: permanentPause, refuse: refusedPause, now: time.Now, state: string(f.state), build: a.Build.Version,
-			warn: func(text string) { a.Warn(text, "") },
+			warn: a.Warn,
 			log:  func(text string, args ...any) { a.Detail(fmt.Sprintf(text, args...)) }}
 		if f.file != "" && f.file != "-" {
 			m.load = load

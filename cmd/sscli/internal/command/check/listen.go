@@ -45,7 +45,7 @@ func (f *listenFlags) bind(fs *pflag.FlagSet) {
 }
 
 // open listens. The handler may be used from the address, and by the users, that the flags allow.
-func (f listenFlags) open(handler http.Handler, warn func(message, hint string)) (ln net.Listener, url string, server *http.Server, err error) {
+func (f listenFlags) open(handler http.Handler, warn func(string)) (ln net.Listener, url string, server *http.Server, err error) {
 	loopback, err := config.IsLoopback(string(f.listen))
 	if err != nil {
 		return nil, "", nil, fault.Usagef("--listen: %w", err)

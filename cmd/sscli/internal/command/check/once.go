@@ -54,7 +54,7 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	case err == nil || errors.Is(err, fault.ErrNo):
 		return forgot
 	}
-	a.Warn(forgot.Error(), "") // err has the exit code of a broker that does not answer
+	a.Warn(forgot.Error()) // err has the exit code of a broker that does not answer
 	return err
 }
 

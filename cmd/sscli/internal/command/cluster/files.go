@@ -76,7 +76,7 @@ func (f *secrets) refresh(ctx context.Context) {
 			return
 		}
 		if err != nil && !warned {
-			f.a.Warn("no new token: "+fault.Message(err), "")
+			f.a.Warn("no new token: " + fault.Message(err))
 		}
 		warned = err != nil
 	}

@@ -106,7 +106,7 @@ func printPod(a *app.App, names map[string]config.Text, host, image string) erro
 		image = "ghcr.io/sscli/sscli:" + strings.TrimPrefix(a.Build.Version, "v")
 		if a.Build.Version == "" {
 			image += "latest"
-			a.Warn("this sscli is no release, so the image "+image+" may not exist", a.Hint(suggest.Try("`--image IMAGE`, with one that has sscli")))
+			a.Advise("this sscli is no release, so the image "+image+" may not exist", suggest.Try("`--image IMAGE`, with one that has sscli"))
 		}
 	}
 	text := strings.NewReplacer("$NAMESPACE", scalar(names["namespace"]), "$NAME", scalar(names["name"]), "$ACCOUNT", scalar(names["service-account"]),

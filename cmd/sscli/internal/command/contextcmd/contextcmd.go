@@ -212,7 +212,7 @@ func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
 	if len(variables) > 1 {
 		verb = "are set and override"
 	}
-	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), a.Hint(suggest.Run(append([]string{"unset"}, variables...)...)))
+	a.Advise(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), suggest.Run(append([]string{"unset"}, variables...)...))
 }
 
 func contextRemove(a *app.App) *cobra.Command {

@@ -171,7 +171,7 @@ func (l *loader) store(ctx context.Context, s *client.Session) error {
 		l.app.Summarize(format.DatasetPlanned{DatasetPlan: plan})
 	}
 	for _, text := range l.survey.Warnings() {
-		l.app.Warn(text, "")
+		l.app.Warn(text)
 	}
 	if err == nil && len(l.value) > plan.MaxPacket {
 		err = &fault.UsageError{

@@ -94,7 +94,7 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 		for i, field := range m.from {
 			query[i].Value = field.In(message.JSON)
 			if _, err := dataset.Parse(query[i].Value); err != nil {
-				m.app.Warn(fmt.Sprintf("%s: %s of the message is %v: it equals nothing", format.Location(string(m.message), message.Line, 0), field, err), "")
+				m.app.Warn(fmt.Sprintf("%s: %s of the message is %v: it equals nothing", format.Location(string(m.message), message.Line, 0), field, err))
 			}
 		}
 		if err := m.find(rows, query, message.Line); err == fault.ErrNo {

@@ -185,7 +185,7 @@ func (e *exporter) entry(got exchange.Entry) error {
 	case !got.Found:
 		e.sum.Missing++
 		if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
-			e.app.Warn("no key is named "+format.Brief(got.Key), e.app.Hint(suggest.Run("sscli", "export", "-f", got.Key)))
+			e.app.Advise("no key is named "+format.Brief(got.Key), suggest.Run("sscli", "export", "-f", got.Key))
 		}
 	default:
 		e.keys.Add(1)

@@ -96,7 +96,7 @@ loopback requires --users, --tls-client-ca or --redis-insecure.`,
 
 // prepare checks the flags. It returns the address to listen on, the options of the server, and the
 // TLS configuration, which is nil for plain TCP. command reports whether the user gave a CMD.
-func (f flags) prepare(command bool, warn func(message, hint string)) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
+func (f flags) prepare(command bool, warn func(string)) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
 	listen = cmp.Or(string(f.listen), "127.0.0.1:6379")
 	if f.listen == "" && command {
 		listen = "127.0.0.1:0"

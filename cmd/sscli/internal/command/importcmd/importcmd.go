@@ -79,10 +79,10 @@ and VERSION. Only a write can show whether a fencing token passes.`,
 				err = errors.Join(err, a.Emit(format.ImportSummary{Batch: sum}))
 			}
 			if sum.Newer > 0 {
-				a.Warn(format.Count(sum.Newer, "overwritten value")+" had a newer version than the file has", "")
+				a.Warn(format.Count(sum.Newer, "overwritten value") + " had a newer version than the file has")
 			}
 			if ran && sum.Resume > 0 {
-				a.Warn(stopped(sum), a.Hint(suggest.Try(fmt.Sprintf("the same command with `--from-line %d`", sum.Resume))))
+				a.Advise(stopped(sum), suggest.Try(fmt.Sprintf("the same command with `--from-line %d`", sum.Resume)))
 			}
 			return err
 		},

@@ -72,7 +72,7 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	if why := notHolder(held.Value); why != "" {
 		what += "; the value " + why + ", so it may be no lock but data, which is deleted"
 		if a.Settings.Yes {
-			a.Warn(what, "")
+			a.Warn(what)
 		}
 	} else {
 		what += (&lockFlags{}).renewalNote(client.LockStatus{Holder: held.Value, Token: held.Version})

@@ -164,7 +164,7 @@ func (r *reporter) print(f func()) {
 	}
 }
 
-func (r *reporter) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
+func (r *reporter) warn(text string) { r.print(func() { r.app.Warn(text) }) }
 
 // trouble prints the error of a renewal. If err is nil, it prints that renewals succeed again.
 func (r *reporter) trouble(err error) {
@@ -226,19 +226,19 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock) error {
 	case err == nil || lost && (over || errors.Is(err, client.ErrNotHolder)):
 		return nil
 	case over && !late:
-		a.Warn("no reply came to the first release of lock "+name+", which is free or has another holder now; the command ended before it could expire", "")
+		a.Warn("no reply came to the first release of lock " + name + ", which is free or has another holder now; the command ended before it could expire")
 		return nil
 	case errors.Is(err, client.ErrNotHolder):
-		a.Warn(fault.Message(err)+"; it should have been held until now", "")
+		a.Warn(fault.Message(err) + "; it should have been held until now")
 	case limit == 0:
 		if e, ok := errors.AsType[*client.LockLostError](cause); !ok || e.Loss == client.LossNoRenewal {
-			a.Warn("lock "+name+" is not released, because the broker is away; it expires by itself", "")
+			a.Warn("lock " + name + " is not released, because the broker is away; it expires by itself")
 		}
 	case fault.IsStoreError(wire.ErrorFenceRequired)(err):
-		a.Warn("lock "+name+" was not released: its key was written with a fencing token, so it is an ordinary key now",
-			a.Hint(suggest.Try("`sscli lock break NAME --force-fence`").Fill(suggest.Name, l.Name())))
+		a.Advise("lock "+name+" was not released: its key was written with a fencing token, so it is an ordinary key now",
+			suggest.Try("`sscli lock break NAME --force-fence`").Fill(suggest.Name, l.Name()))
 	default:
-		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, fault.Message(err)), "")
+		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, fault.Message(err)))
 	}
 	return err
 }

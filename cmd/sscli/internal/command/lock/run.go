@@ -210,7 +210,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 		lost = nil // the release ended the context
 	}
 	if end.Left {
-		r.app.Warn("processes that the command had left behind were ended", "")
+		r.app.Warn("processes that the command had left behind were ended")
 	}
 	return r.outcome(end, renewed, err, lost, released)
 }
@@ -315,7 +315,7 @@ func (r *lockRun) suspended() {
 	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: the command is ended in %v", format.Brief(r.lock.Name()), termIn(r.lock))
 	printed := make(chan struct{})
 	r.prints <- func() {
-		r.app.Warn(text, "")
+		r.app.Warn(text)
 		close(printed)
 	}
 	<-printed

@@ -190,7 +190,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 		}
 		if e.Kind == client.EventError {
 			_ = t.app.Flush() // print statements before the warning; the next Flush returns the error again
-			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err))
 			if t.refused == nil {
 				t.refused = e.Err
 			}
@@ -251,7 +251,7 @@ func (t *tracer) read(ctx context.Context) error {
 		case line.Number == 0 && err != nil:
 			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
 		case errors.Is(err, locklog.ErrIncomplete) && isLast(ctx, lines):
-			t.app.Warn(fmt.Sprintf("--from: %s ends in the middle of line %d, which is left out", name, line.Number), "")
+			t.app.Warn(fmt.Sprintf("--from: %s ends in the middle of line %d, which is left out", name, line.Number))
 			continue
 		case err != nil:
 			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s:%d: %w", name, line.Number, err))

@@ -125,7 +125,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	}
 	err = report(ctx, a, attached)
 	if n := attached.Refused(); n > 0 {
-		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n), "")
+		a.Warn(fmt.Sprintf("%d replies and notifications refused by the broker", n))
 	}
 	return err
 }
@@ -168,8 +168,8 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 	for {
 		select {
 		case err := <-next:
-			a.Warn(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
-				"grant the client of serve --attach the right to publish to that topic")
+			a.Advise(fmt.Sprintf("the broker refused a reply: %v; %d refused so far", err, attached.Refused()),
+				suggest.Say("grant the client of serve --attach the right to publish to that topic"))
 			next, pause = nil, time.After(time.Second)
 		case <-pause:
 			next, pause = refused, nil

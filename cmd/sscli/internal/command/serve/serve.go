@@ -190,7 +190,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Lookup("standby").NoOptDefVal = "10s"
 }
 
-func (f serveFlags) options(ctx context.Context, warn func(message, hint string)) (emulator.Options, error) {
+func (f serveFlags) options(ctx context.Context, warn func(string)) (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(uint64(f.maxPacket), math.MaxUint32))},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify), Skew: f.skew.Duration, Latency: f.latency.Duration}
 	var err error
@@ -219,7 +219,7 @@ func (f serveFlags) hasLogin() bool {
 
 // certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
 // certificates.
-func (f serveFlags) certificates(ctx context.Context, o *emulator.Options, warn func(message, hint string)) error {
+func (f serveFlags) certificates(ctx context.Context, o *emulator.Options, warn func(string)) error {
 	if len(f.selfSignedNames) > 0 && f.selfSigned == "" {
 		return fault.Usagef("--self-signed-names without --self-signed: the names are for its certificate")
 	}

@@ -61,9 +61,9 @@ func (s *shell) entry(ctx context.Context, text string) error {
 		switch {
 		case fault.IsA[*leaveError](err):
 		case left == 1:
-			s.app.Warn("1 later line was not run", "")
+			s.app.Warn("1 later line was not run")
 		case left > 1:
-			s.app.Warn(fmt.Sprintf("%d later lines were not run", left), "")
+			s.app.Warn(fmt.Sprintf("%d later lines were not run", left))
 		}
 		return err
 	}

@@ -115,7 +115,7 @@ func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 		}
 	}()
 	if s.history, err = repl.OpenHistory(historyFile(a.Env)); err != nil {
-		a.Warn(err.Error()+"; the history will not be kept", "")
+		a.Warn(err.Error() + "; the history will not be kept")
 	}
 	if s.editor, err = s.newEditor(); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (s *shell) reportLoss() {
 	if err == nil {
 		if s.reported != nil {
 			s.reported = nil
-			s.app.Warn("reconnected", "")
+			s.app.Warn("reconnected")
 		}
 		return
 	}
@@ -250,7 +250,7 @@ func (s *shell) reportLoss() {
 		if !client.IsPermanent(err) {
 			hint = nil
 		}
-		s.app.Warn(f.Message+"; the next command reconnects", hint.String())
+		s.app.Advise(f.Message+"; the next command reconnects", hint)
 	}
 	s.reported = err
 }

@@ -56,7 +56,7 @@ func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field cli
 		value, ok := jsonfield.Parse(e.Value)
 		now = lastField{value: value.At(f.path), notJSON: !ok}
 		if !ok && !before.notJSON {
-			f.app.Warn(fmt.Sprintf("the value of %s is not JSON: it has no field %s", format.BriefWord(e.Key), shown.Path), "")
+			f.app.Warn(fmt.Sprintf("the value of %s is not JSON: it has no field %s", format.BriefWord(e.Key), shown.Path))
 		}
 	}
 	if f.last[e.Key] = now; !e.HasValue {

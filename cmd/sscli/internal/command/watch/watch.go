@@ -313,7 +313,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			}
 			continue
 		case client.EventError:
-			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
+			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err))
 			if v.refused == nil {
 				v.refused = e.Err
 			}
@@ -387,7 +387,7 @@ func (v *viewer) show(e client.Event, field format.FieldChange) error {
 		return nil
 	}
 	if e.Kind == client.EventOther {
-		v.app.Warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
+		v.app.Warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)))
 	}
 	v.result = format.Event{
 		Op: string(e.Kind), Key: e.Key, Version: e.Version, Time: e.Time,
@@ -431,7 +431,7 @@ func (v *viewer) exec(e format.Event) error {
 		return err
 	}
 	if v.f.keepGoing {
-		v.app.Warn(fmt.Sprintf("%s ended with exit code %d", format.Brief(v.command[0]), code), "")
+		v.app.Warn(fmt.Sprintf("%s ended with exit code %d", format.Brief(v.command[0]), code))
 		return nil
 	}
 	return &fault.ExitError{Code: code}
