@@ -80,8 +80,13 @@ func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.Scan
 }
 
 // listedAhead is how many keys are listed before there is room for them, so that listing and asking take turns once for
-// many keys. An entry with an Old one, which may hold a value, is listed only when there is room for it.
-const listedAhead = 64
+// many keys. An entry with an Old one that has a larger value is listed only when there is room for it.
+const (
+	listedAhead = 64
+	listedValue = 1 << 10 // bytes
+)
+
+func (e Entry) isLarge() bool { return e.Old != nil && len(e.Old.Value) > listedValue }
 
 // Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it
 // calls flush, so that the user sees the entries so far. It returns the first error from do, from
@@ -120,12 +125,13 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	listing.Go(func() {
 		defer close(listed)
 		ended = keys(ctx, s, func(e Entry) error {
+			large := e.isLarge() // the window may replace the value of an entry that it has taken
 			select {
 			case listed <- e:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-			if e.Old == nil {
+			if !large {
 				return nil
 			}
 			select {
@@ -138,7 +144,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	})
 	for {
 		e, ok, err := Next(ctx, w, listed)
-		if e.Old != nil {
+		if e.isLarge() {
 			took <- struct{}{}
 		}
 		switch {

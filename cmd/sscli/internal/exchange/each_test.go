@@ -124,7 +124,7 @@ func TestWindow(t *testing.T) {
 		{1, keys, nil},
 		{4 << 20, 3, nil},
 		{17 << 20, 1, nil},
-		{4 << 20, 3, &Entry{}},
+		{4 << 20, 3, &Entry{GetResult: client.GetResult{Value: make([]byte, listedValue+1)}}},
 	} {
 		store := emulator.Start(t, emulator.Options{})
 		for i := range keys {
