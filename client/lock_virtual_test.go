@@ -17,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/pipenet"
+	"github.com/sscli/sscli/internal/testkit/full"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -492,7 +493,11 @@ func (c *contest) around(log []seen, h hold) string {
 // the store that forgets a lock, former holders stop within a TTL, or have the lock again.
 func TestLockContest(t *testing.T) {
 	t.Parallel()
-	const clients, length = 5, 30 * time.Minute
+	const clients = 5
+	length := 30 * time.Minute
+	if full.Race {
+		length /= 5
+	}
 	rounds, acquired, lost := 0, 0, 0
 	for i := range *lockBubbles {
 		seed := rand.Uint64()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/await"
+	"github.com/sscli/sscli/internal/testkit/full"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -111,7 +112,10 @@ func TestWatchOverflowBeforeItBegan(t *testing.T) {
 // TestWatchKeyMemory: a watched key takes less than a kilobyte, with its registration in the emulator.
 func TestWatchKeyMemory(t *testing.T) {
 	store := emulator.Start(t)
-	const n = 100_000
+	n := 100_000
+	if full.Race {
+		n = 20_000
+	}
 	fill(t, store, n)
 	heap := func() int {
 		var m runtime.MemStats

@@ -394,17 +394,18 @@ everything() {
 	step 'completions are current' scripts/completions.sh --check
 	# In a build for the race detector, package socket makes other system calls.
 	step 'go test of servers, without race detector' go test -vet=all "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
+	if [ "$(uname)" = Linux ]; then
+		step 'attacks, short form' outcome attacks
+		ahead soak scripts/hostile.sh -soak 15s
+	else
+		skip 'attacks and soak' 'require Linux'
+	fi
 	if [ "$(uname -sm)" = 'Linux x86_64' ]; then
 		step 'go test for 32 bits' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -shuffle=on ./client ./format ./internal/{broker,disk,policy,redis,store,wire}
 	else
 		skip '32 bits' 'require Linux on amd64'
 	fi
-	if [ "$(uname)" = Linux ]; then
-		step 'attacks, short form' outcome attacks
-		step 'soak, short form' scripts/hostile.sh -soak 15s
-	else
-		skip 'attacks and soak' 'require Linux'
-	fi
+	[ "$(uname)" != Linux ] || step 'soak, short form' outcome soak
 	if race; then
 		tests -vet=all "${tags[@]}" -shuffle=on -timeout=40m -race
 	else
