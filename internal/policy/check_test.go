@@ -1,84 +1,62 @@
 package policy_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/testkit/policies"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestCheckWays: what a client of the store lacks, if its rules are for several kinds of principals.
+var update = flag.Bool("update", false, "rewrite the findings in testdata/ways")
+
+// TestCheckWays: what a client of the store lacks, if its rules are for several kinds of principals. Each archive in
+// testdata/ways has policies, of which only the rules are written, and the findings about lacks.
 func TestCheckWays(t *testing.T) {
-	const (
-		connect = "{method: Connect}"
-		publish = "{method: Publish, topics: [statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke]}"
-		replies = `{method: Subscribe, topics: ["clients/{principal.clientId}/#", "clients/+/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response", "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/+/command/notify/+"]}`
-		keys    = "stateStoreResources: [{method: ReadWrite, keys: [k]}]"
-		site    = `attributes: [{site: "1"}]`
-		ann     = "usernames: [ann]"
-	)
-	const lacks = "no rule allows Subscribe on a response topic for user "
-	as := func(ids ...string) string { return "{method: Connect, clientIds: [" + quote(ids) + "]}" }
-	own := func(id string) string {
-		return `{method: Subscribe, topics: ["clients/` + id + `/#", "clients/statestore/#"]}`
+	archives, err := filepath.Glob("testdata/ways/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal(archives, err)
 	}
-	for _, c := range []struct {
-		rules []string // of each, the principals and the resources
-		want  string   // the findings about lacks: severity, and what
-	}{
-		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
-		{[]string{ann, "brokerResources: [" + as("{principal.attributes.room}*") + "]"}, "warning Connect is allowed to user ann only with the attribute room, which no rule asks of it"},
-		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.attributes.device}") + "]"}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-[0-9]") + "]"}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-{principal.attributes.device}") + "]"}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("d-{principal.username}") + "]"}, "error no rule allows Connect for client id c-1"},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-{principal.username}") + "]"}, "error no rule allows Connect for client id c-1"},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "], " + keys}, ""},
-		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}") + "," + publish + "," + own("{principal.username}") + "], " + keys}, ""},
-		{[]string{site, "brokerResources: [" + as("{principal.username}-*") + "]", "clientIds: [c-1]", "brokerResources: [" + publish + "]"}, "info only rules for others, such as attributes site=1, allow Connect for client id c-1"},
-		{[]string{ann, "brokerResources: [" + connect + "," + publish + "," + own("app-1") + "], " + keys}, "info " + lacks + "ann as other clients, such as client-1"},
-		{[]string{ann, "brokerResources: [" + publish + "," + own("app-1") + "], " + keys}, "error no rule allows Connect for user ann\ninfo " + lacks + "ann as other clients, such as client-1"},
-		{[]string{ann, "brokerResources: [" + connect + "," + publish + "," + own("6170702D31") + "], " + keys}, "info " + lacks + "ann as other clients, such as client-1"},
-		{[]string{ann, "brokerResources: [" + as("ann-*") + "," + publish + "," + own("ann-app") + "], " + keys}, "info " + lacks + "ann as other clients, such as ann-1"},
-		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + own("{principal.username}") + "], " + keys}, "info " + lacks + "ann as other clients, such as ann1"},
-		{[]string{ann, "brokerResources: [" + as("app-1", "app-2") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2"},
-		{[]string{ann, "brokerResources: [" + as("app-2", "app-1") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2"},
-		{[]string{ann, "brokerResources: [" + as("app-2", "app-3", "app-1") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2 and 1 more"},
-		{[]string{ann, "brokerResources: [" + as("app-2", "app-3") + "," + publish + "," + own("app-1") + "], " + keys}, "error " + lacks + "ann"},
-		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "], " + keys}, ""},
-		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "]", ann, keys},
-			"info only rules for others, such as attributes site=1, allow Connect for user ann\ninfo only rules for others, such as attributes site=1, allow Publish on the topic of requests for user ann\n" +
-				"info only rules for others, such as attributes site=1, allow Subscribe on a response topic for user ann\ninfo only rules for others, such as attributes site=1, allow Subscribe on notifications for user ann"},
-		{[]string{"usernames: [bob]", "brokerResources: [" + connect + "]", ann, "brokerResources: [" + publish + "]"}, "error no rule allows Connect for user ann"},
-		{[]string{`attributes: [{site: "2"}]`, "brokerResources: [" + connect + "]", site, "brokerResources: [" + publish + "]"}, "error no rule allows Connect for attributes site=1"},
-		{[]string{`attributes: [{room: "100%s"}]`, "brokerResources: [" + connect + "]", site, "brokerResources: [" + publish + "]"}, "info only rules for others, such as attributes room=100%s, allow Connect for attributes site=1"},
-		{[]string{ann, "brokerResources: [" + as("ann-*") + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
-		{[]string{ann, "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "info only rules for others, such as user ann, allow Connect for client id c"},
-		{[]string{"clientIds: [d]", "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
-		{[]string{`attributes: [{a: "1 b=2"}]`, "brokerResources: [" + connect + "]", `attributes: [{a: "1", b: "2"}]`, "brokerResources: [" + publish + "]"}, `error no rule allows Connect for attributes a=1 b=2`},
-	} {
-		text := ""
-		for pair := range slices.Chunk(c.rules, 2) {
-			text += "      - {principals: {" + pair[0] + "}, " + pair[1] + "}\n"
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		var got []string
-		for _, f := range parse(t, resource(text)).Check(t.Context(), policy.Info) {
-			if strings.Contains(f.Message, " allow") && !strings.Contains(f.Message, "response topics of") {
-				message, _, _ := strings.Cut(f.Message, ": ")
-				got = append(got, f.Severity.String()+" "+message)
+		for i := 0; i+1 < len(archive.Files); i += 2 {
+			rules, want := archive.Files[i], &archive.Files[i+1]
+			var got strings.Builder
+			for _, f := range parse(t, resource(indented(rules.Data))).Check(t.Context(), policy.Info) {
+				if strings.Contains(f.Message, " allow") && !strings.Contains(f.Message, "response topics of") {
+					message, _, _ := strings.Cut(f.Message, ": ")
+					fmt.Fprintln(&got, f.Severity, message)
+				}
+			}
+			if *update {
+				want.Data = []byte(got.String())
+			} else if got.String() != string(want.Data) {
+				t.Errorf("%s, %s:\n%swant:\n%s", name, rules.Name, got.String(), want.Data)
 			}
 		}
-		if text := strings.Join(got, "\n"); text != c.want {
-			t.Errorf("%q:\n%s\nwant:\n%s", c.rules, text, c.want)
+		if *update {
+			if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+}
+
+// indented returns rules as a resource has them.
+func indented(rules []byte) string {
+	return "      " + strings.ReplaceAll(strings.TrimSuffix(string(rules), "\n"), "\n", "\n      ") + "\n"
 }
 
 // TestCheckRedundant: a policy without the rules that add nothing allows as much.
