@@ -143,7 +143,7 @@ func TestPatternsInTransaction(t *testing.T) {
 func TestLargeTransactions(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
-	const refused = "-ERR the transaction would write more than 16 MiB of values\r\n"
+	const refused = "-ERR the transaction would write more than 32 MiB of values\r\n"
 	value := strings.Repeat("v", 12_000_000)
 	c.Expect(t, "+OK\r\n", "SET", "k", value)
 	for _, command := range []string{

@@ -21,7 +21,7 @@ const (
 	maxAtomic      = 1 << 15         // number of arguments of a single MSET
 	maxQueuedBytes = 1 << 30         // size of the arguments
 	maxQueued      = 11 << 17 * word // estimated memory of the commands and arguments, without their bytes
-	maxWritten     = 16 << 20        // size of the values that the commands write
+	maxWritten     = 32 << 20        // size of the values that the commands write
 	maxReplies     = 32 << 20        // size of the replies
 	replyCost      = 32              // maximum size of a reply besides its value
 )
@@ -111,7 +111,7 @@ func runExec(c *conn, _ [][]byte) error {
 	return nil
 }
 
-var errManyWritten = &Error{Text: "the transaction would write more than 16 MiB of values"}
+var errManyWritten = &Error{Text: "the transaction would write more than 32 MiB of values"}
 
 // mayWrite counts n more bytes of values that the running transaction writes. It returns an error if the
 // total exceeds maxWritten. Outside a transaction, mayWrite does nothing.
