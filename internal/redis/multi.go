@@ -2,7 +2,6 @@ package redis
 
 import (
 	"net"
-	"slices"
 )
 
 func multiCommands() []*command {
@@ -148,7 +147,9 @@ count:
 		return
 	}
 	c.unlock()
-	c.w = slices.Grow(c.w, size)
+	w := make([]byte, len(c.w), len(c.w)+size) // slices.Grow would clear it all in one call, which stops the whole program
+	copy(w, c.w)
+	c.w = w
 	const page = 4 << 10
 	for i := len(c.w); i < cap(c.w); i += page {
 		c.w[:cap(c.w)][i] = 0
