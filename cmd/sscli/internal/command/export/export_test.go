@@ -20,7 +20,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/await"
-	"github.com/sscli/sscli/internal/testkit/full"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -32,11 +31,7 @@ func TestExportLargeValue(t *testing.T) {
 		t.Skip("takes a second")
 	}
 	store, copied := emulator.Start(t), emulator.Start(t)
-	size := 12 << 20
-	if full.Race {
-		size /= 6
-	}
-	apptest.Put(t, store, "a", strings.Repeat("\x00", size))
+	apptest.Put(t, store, "a", strings.Repeat("\x00", 12<<20))
 	apptest.Put(t, store, "b", "1")
 	file := filepath.Join(t.TempDir(), "file")
 	for _, args := range [][]string{
