@@ -70,6 +70,7 @@ step() {
 	else
 		sed 's/^/      /' "$tmp/said"
 		bad "$name" "$start"
+		failures+=("$(tail -n 3 "$tmp/said")")
 	fi
 	slow $((SECONDS - start)) "$name"
 }

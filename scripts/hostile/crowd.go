@@ -14,15 +14,6 @@ import (
 // crowd is the number of an attacker's connections that act at the same moment.
 const crowd = 2000
 
-// latestWill returns how long after the end of a crowd its last will may be published, whatever others do. A short run may
-// share the machine.
-func (t *target) latestWill() time.Duration {
-	if t.short {
-		return 30 * time.Second
-	}
-	return 5 * time.Second
-}
-
 // crowds returns the attacks in which many connections do a little at the same moment.
 func crowds() []attack {
 	// heirs subscribes clients that do not read to a topic.
@@ -292,14 +283,14 @@ func awaitWills(ctx context.Context, t *target, n int) (string, error) {
 	}); err != nil {
 		return answered("", err)
 	}
-	closed := time.Now()
+	closed, latest := time.Now(), t.within(5*time.Second) // whatever others do
 	for _, c := range clients {
 		c.Close()
 	}
-	_ = heir.SetReadDeadline(closed.Add(t.latestWill()))
+	_ = heir.SetReadDeadline(closed.Add(latest))
 	for i := range n {
 		if err := heir.await(packets.PUBLISH); err != nil {
-			return "", breach(fmt.Sprintf("%d of %d wills within %v", i, n, t.latestWill()))
+			return "", breach(fmt.Sprintf("%d of %d wills within %v", i, n, latest))
 		}
 	}
 	return fmt.Sprintf("%d wills within %.1f s", n, time.Since(closed).Seconds()), nil

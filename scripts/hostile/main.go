@@ -77,7 +77,7 @@ func run(ctx context.Context, b *harness.Bench, only string, short, full bool) e
 	defer idle.stop()
 	fmt.Println("| attack | peak memory, MiB | slowest PING or GET, ms | of an idle server meanwhile | what the attacker got | |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- |")
-	broken := 0
+	var broken []string
 	for _, a := range attacks() {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -99,12 +99,12 @@ func run(ctx context.Context, b *harness.Bench, only string, short, full bool) e
 			verdict := cmp.Or(strings.Join(row.broken, ", "), "held")
 			fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, milliseconds(row.answer), milliseconds(row.idle), row.got, verdict)
 			if len(row.broken) > 0 {
-				broken++
+				broken = append(broken, a.name+": "+verdict)
 			}
 		}
 	}
-	if broken > 0 {
-		fmt.Fprintf(os.Stderr, "hostile: %d bounds are broken\n", broken)
+	if len(broken) > 0 {
+		fmt.Fprintf(os.Stderr, "hostile: %d bounds are broken:\n%s\n", len(broken), strings.Join(broken, "\n"))
 		b.Miss()
 	}
 	return nil

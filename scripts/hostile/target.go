@@ -69,6 +69,15 @@ func (t *target) afterwards() time.Duration {
 	return 6 * time.Second
 }
 
+// within returns d, the longest time that something may take. A short run may share the machine with other programs, and
+// allows more.
+func (t *target) within(d time.Duration) time.Duration {
+	if t.short {
+		return d + patience
+	}
+	return d
+}
+
 // scale returns n, or a tenth of n in a short run.
 func (t *target) scale(n int) int {
 	if t.short {

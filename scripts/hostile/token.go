@@ -44,9 +44,9 @@ func newIssuer(dir string) (*emulator.Issuer, error) {
 
 // tokens returns the attacks with tokens.
 func tokens() []attack {
-	const life, used = 4 * time.Second, 6 * time.Second
+	const life, used = 10 * time.Second, 12 * time.Second // the first is enough to open all connections, also on a busy machine
 	return []attack{
-		{name: "tokens of 4 s that are used for 6 s, on each port", flags: tokenFlags, run: func(ctx context.Context, t *target) (string, error) {
+		{name: "tokens of 10 s that are used for 12 s, on each port", flags: tokenFlags, run: func(ctx context.Context, t *target) (string, error) {
 			token, err := t.issuer.Issue("attacker", time.Now(), life)
 			if err != nil {
 				return "", err

@@ -8,13 +8,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"testing"
 )
 
-// Find listens on a free port of 127.0.0.1, so that nobody else finds it until the listener is closed.
+const lowest, count = 20_000, 12_000
+
+// tried counts the ports that were tried. Processes begin at different ones.
+var tried, first = atomic.Uint32{}, rand.Uint32N(count)
+
+// Find listens on a free port of 127.0.0.1, so that nobody else finds it until the listener is closed. It returns the same
+// port again only after all others.
 func Find() (ln net.Listener, err error) {
 	for range 100 {
-		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowest+(first+tried.Add(1))%count)); err == nil {
 			return ln, nil
 		}
 	}
