@@ -83,6 +83,35 @@ func TestLongMessagesShared(t *testing.T) {
 	}
 }
 
+// TestLargeMessagesToItself: a large message that a client publishes to itself is not copied either. It comes after the
+// replies before, and before the reply to PUBLISH.
+func TestLargeMessagesToItself(t *testing.T) {
+	s, c, _ := unserved(t, Options{})
+	want, payload := []byte("+PONG\r\n"), bytes.Repeat([]byte("m"), 2*LargeValue)
+	for i := range 5 {
+		pattern := strings.Repeat("*", 1+i)
+		s.subscribe(c, ofPatterns, []byte(pattern))
+		want = fmt.Appendf(want, "*4\r\n$8\r\npmessage\r\n$%d\r\n%s\r\n$2\r\nch\r\n$%d\r\n%s\r\n", len(pattern), pattern, len(payload), payload)
+	}
+	c.out.pending, c.w = sequence{}, []byte("+PONG\r\n")
+	args := [][]byte{nil, []byte("ch"), payload}
+	if n := allocated(func() {
+		if err := runPublish(c, args); err != nil {
+			t.Fatal(err)
+		}
+	}); n > len(payload) {
+		t.Errorf("%d bytes allocated for messages of %d bytes", n, len(payload))
+	}
+	want = append(want, ":5\r\n"...)
+	var got []byte
+	for len(c.out.pending.parts) > 0 {
+		got = append(got, c.out.pending.next()...)
+	}
+	if got = append(append(got, c.out.pending.last...), c.w...); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got)
+	}
+}
+
 // TestLongKeyEvents: events of a long key are not changed by later events.
 func TestLongKeyEvents(t *testing.T) {
 	s, c, _ := unserved(t, Options{Notify: "KEA"})

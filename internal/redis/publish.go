@@ -85,10 +85,13 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 			c.out.mu.Lock()
 			c.drop("closing a subscriber because one of its commands sends it too many messages")
 			c.out.mu.Unlock()
+		case len(payload) >= LargeValue && !c.muted && !c.executing && c.large == nil && c.sentHead == nil:
+			c.commit()
+			c.send(m, rest)
 		case c.muted || c.large != nil:
-			c.later = append(append(c.later, m...), bytes.Join(rest, nil)...)
+			c.later = appendMessage(c.later, m, rest)
 		default:
-			c.w = append(append(c.w, m...), bytes.Join(rest, nil)...)
+			c.w = appendMessage(c.w, m, rest)
 		}
 	}
 	if m != nil {
@@ -101,6 +104,14 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		s.message = nil
 	}
 	return n
+}
+
+func appendMessage(to, m []byte, rest [][]byte) []byte {
+	to = append(to, m...)
+	for _, part := range rest {
+		to = append(to, part...)
+	}
+	return to
 }
 
 // mustShare reports whether subscribers share the parts of a message whose longest has n bytes: a copy for each of them, or
