@@ -3,7 +3,8 @@
 // A spec is one check, from the command line or from a file (spec.go, file.go). A view is what is known of a
 // broker and of the keys of its checks: read once (look.go), or kept current by a watch, for Prometheus
 // (listen.go). judge compares the two and returns a verdict (judge.go), which is printed as a result, as the
-// line of a monitoring plugin, or as metrics (output.go).
+// line of a monitoring plugin, or as metrics (output.go). What a check looks at is its kind (kind.go): each has a file of its
+// own (key.go, lock.go, match.go, broker.go).
 package check
 
 import (
@@ -25,20 +26,20 @@ import (
 )
 
 type flags struct {
-	locks, patterns []string
-	labels          []string
-	conditions      map[string]*config.Text // of conditions with a value
-	switches        map[string]*bool        // of the others
-	file, state     config.File
-	out             config.File
-	lint, noWrite   bool
-	drift           usage.Duration
-	listen          listenFlags
+	targets       map[string]*[]string // by the name of their kind; those of keys are arguments
+	labels        []string
+	conditions    map[string]*config.Text // of conditions with a value
+	switches      map[string]*bool        // of the others
+	file, state   config.File
+	out           config.File
+	lint, noWrite bool
+	drift         usage.Duration
+	listen        listenFlags
 }
 
 // New returns the command `sscli check`.
 func New(a *app.App) *cobra.Command {
-	f := flags{conditions: make(map[string]*config.Text), switches: make(map[string]*bool)}
+	f := flags{targets: make(map[string]*[]string), conditions: make(map[string]*config.Text), switches: make(map[string]*bool)}
 	cmd := &cobra.Command{
 		Use:         "check [KEY...]",
 		Short:       "Check keys and locks for monitoring",
@@ -79,8 +80,11 @@ what --listen saw.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&f.locks, "lock", nil, "check the lock `NAME`; may be repeated")
-	fs.StringArrayVar(&f.patterns, "match", nil, "check the keys that match `PATTERN`; may be repeated")
+	for _, k := range kinds() {
+		if k.flag != "" {
+			f.targets[k.name] = fs.StringArray(k.name, nil, k.flag)
+		}
+	}
 	for _, c := range conditions() {
 		if c.value == "" {
 			f.switches[c.name] = fs.Bool(c.name, false, c.usage)
@@ -139,7 +143,7 @@ func (f flags) specs(ctx context.Context, a *app.App, keys []string) ([]*spec, e
 	if f.file == "" {
 		return f.given(keys)
 	}
-	if len(keys)+len(f.locks)+len(f.patterns) > 0 || len(f.set()) > 0 {
+	if len(f.targetsGiven(keys)) > 0 || len(f.set()) > 0 {
 		return nil, fault.Usagef("-f together with keys, locks, patterns or conditions: write them into the file")
 	}
 	specs, mistakes, err := f.read(ctx, a)
@@ -204,24 +208,33 @@ func (f flags) set() (set []condition) {
 	return set
 }
 
+// targetsGiven returns a check without conditions for each target on the command line.
+func (f flags) targetsGiven(keys []string) (specs []*spec) {
+	for _, k := range kinds() {
+		var given []string
+		switch {
+		case k.flag != "":
+			given = *f.targets[k.name]
+		case k.operand != "":
+			given = keys
+		}
+		for _, target := range given {
+			specs = append(specs, &spec{kind: k.name, target: target})
+		}
+	}
+	return specs
+}
+
 // given returns the checks of the command line. What is given twice is checked once.
 func (f flags) given(keys []string) (specs []*spec, err error) {
 	twice := make(map[[2]string]bool)
-	add := func(s spec) {
+	for _, s := range f.targetsGiven(keys) {
+		if s.target == "" {
+			return nil, fault.Usagef("the key, the lock or the pattern is empty")
+		}
 		if id := [2]string{s.kind, s.target}; !twice[id] {
 			twice[id] = true
-			specs = append(specs, &s)
-		}
-	}
-	for _, of := range []struct {
-		kind    string
-		targets []string
-	}{{aKey, keys}, {aLock, f.locks}, {aMatch, f.patterns}} {
-		for _, target := range of.targets {
-			if target == "" {
-				return nil, fault.Usagef("the key, the lock or the pattern is empty")
-			}
-			add(spec{kind: of.kind, target: target})
+			specs = append(specs, s)
 		}
 	}
 	about := &spec{kind: aBroker}
@@ -246,15 +259,15 @@ func (f flags) given(keys []string) (specs []*spec, err error) {
 			}
 		}
 		if !used {
-			what := map[string]string{aKey: "KEY", aLock: "--lock NAME", aMatch: "--match PATTERN"}[c.on[0]]
-			return nil, fault.Usagef("--%s without %s: nothing to check", c.name, what)
+			return nil, fault.Usagef("--%s without %s: nothing to check", c.name, kindOf(c.on[0]).operand)
 		}
 	}
 	if len(about.conditions) > 0 {
 		specs = append(specs, about)
 	}
 	if len(specs) == 0 {
-		return nil, fault.Usagef("nothing to check: expected KEY, --lock NAME, --match PATTERN, a condition on the broker such as --rtt 100ms, or -f FILE")
+		_, operands := targets()
+		return nil, fault.Usagef("nothing to check: expected %s, a condition on the broker such as --rtt 100ms, or -f FILE", strings.Join(operands, ", "))
 	}
 	for _, s := range specs {
 		if err := s.check(); err != nil {

@@ -406,7 +406,7 @@ other: 1
 	}
 	code, stdout, stderr := run(t, "", "-f", file, "--lint", "-o", "human")
 	for _, want := range []string{
-		`:2:21: max-age: "x": expected a duration`, ":3:12: expected one of key, lock and match", ":4:13: max-size: not for a check of a lock, but of a key",
+		`:2:21: max-age: "x": expected a duration`, ":3:12: expected one of key, lock, match", ":4:13: max-size: not for a check of a lock, but of a key",
 		`:5:12: unknown field "frob"`, ":6:3: nothing to check", ":7:21: labels: check: series have this label already", `:7:31: labels: "1": expected letters`,
 		":8:20: exists: expected true or false", ":10:9: key: expected text", ":11:21: max-age: \"2h,1h\": the first limit warns", ":12:19: held: false: write free: true",
 		`:17:1: unknown field "other"`, `:13:25: the key "max-age" occurs twice`, `:14:12: the key "key" occurs twice`, `:15:3: context: unknown context "lab2"`,

@@ -22,7 +22,9 @@ func judged(t *testing.T, b *broker, k *seen, name, text string) state {
 			}
 		}
 	}
-	result := judge(s, b, k, time.Now())
+	v := newView("", nil, []*spec{s}, 0, false, false)
+	v.broker, v.seen[s] = *b, k
+	result := v.judge(s, time.Now())
 	t.Logf("%s %s: %s, %q", name, text, result.state, result.problems)
 	return result.state
 }

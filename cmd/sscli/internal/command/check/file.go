@@ -130,7 +130,8 @@ func unique(specs []*spec) (mistakes []mistake) {
 
 // isReserved reports whether series have a label already, or Prometheus adds it.
 func isReserved(label string) bool {
-	return slices.Contains([]string{"check", "context", "key", "lock", "match", "certificate", "version", "job", "instance", "le", "quantile"}, label)
+	targets, _ := targets()
+	return slices.Contains(append(targets, "check", "context", "certificate", "version", "job", "instance", "le", "quantile"), label)
 }
 
 func isLabelName(name string) bool {
@@ -151,7 +152,7 @@ func parseSpec(n *yamltext.Node, wrong func(*yamltext.Node, string, ...any)) *sp
 		return s
 	}
 	opposites := map[string]string{"exists": "missing", "held": "free", "free": "held"}
-	targets := []string{aKey, aLock, aMatch}
+	targets, _ := targets()
 	texts := map[string]*string{"name": &s.name, "context": &s.context}
 	all := conditions()
 	var set []placed
@@ -176,7 +177,7 @@ func parseSpec(n *yamltext.Node, wrong func(*yamltext.Node, string, ...any)) *sp
 		case text == "" && (into != nil || isTarget):
 			count(value, "%s: expected text that is not empty", field)
 		case isTarget && s.kind != aBroker:
-			count(key, "expected one of key, lock and match")
+			count(key, "expected one of %s", strings.Join(targets, ", "))
 		case isTarget:
 			s.kind, s.target = field, text
 		case into != nil:

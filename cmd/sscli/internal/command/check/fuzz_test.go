@@ -1,11 +1,12 @@
 package check
 
 import (
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 
 	"github.com/sscli/sscli/client"
 )

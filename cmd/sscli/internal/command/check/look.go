@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -216,73 +215,6 @@ func (v *view) measureClock(ctx context.Context, a *app.App, s *client.Session, 
 	}
 }
 
-// maxEach is how many of the keys that match a pattern a check reads.
-const maxEach = 1000
-
-// countKeys counts the keys that match the patterns of the checks, and reads those whose checks have a condition for
-// each key. at is the present time, if earlier looks count.
-func (v *view) countKeys(ctx context.Context, s *client.Session) {
-	counted := make(map[string]count)
-	for _, check := range v.specs {
-		if _, done := counted[check.target]; check.kind != aMatch || done {
-			continue
-		}
-		var c count
-		for key, err := range s.Keys(ctx, check.target) {
-			if c.err = err; err == nil && key != ClockKey {
-				c.n++
-				if len(c.keys) < maxEach {
-					c.keys = append(c.keys, key)
-				}
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		counted[check.target] = c
-	}
-	each := v.discover(counted)
-	v.readKeys(ctx, s, each)
-	if ctx.Err() != nil {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.broker.counts = counted
-}
-
-// discover returns a check for each key that a pattern found and whose check has a condition for it, by the key.
-func (v *view) discover(counted map[string]count) map[string][]*spec {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	each := make(map[string][]*spec)
-	for _, s := range v.specs {
-		c := counted[s.target]
-		if !s.readsEach() || c.err != nil {
-			continue
-		}
-		before := v.found[s]
-		v.found[s] = make(map[string]*spec)
-		for _, key := range c.keys {
-			one := before[key]
-			if delete(before, key); one == nil {
-				copied := *s
-				one = &copied
-				one.name, one.kind, one.target, one.of = "", aKey, key, s
-				if v.seen[one] = v.before[one.id()]; v.seen[one] == nil {
-					v.seen[one] = &seen{}
-				}
-			}
-			v.found[s][key] = one
-			each[key] = append(each[key], one)
-		}
-		for _, gone := range before {
-			delete(v.seen, gone)
-		}
-	}
-	return each
-}
-
 func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[string][]*spec) {
 	w := exchange.NewWindow(exchange.Over(s), exchange.Options{Limited: ctx}, func(key string, o exchange.Outcome) error {
 		if o.Err != nil {
@@ -308,17 +240,6 @@ func (v *view) cannotRead(readers []*spec, err error) {
 	}
 }
 
-// maxHolder is how much of a lock's value is kept, in bytes. A hash of the rest tells holders apart.
-const maxHolder = 256
-
-// holderOf returns the holder that a lock's value names.
-func holderOf(content []byte) string {
-	if len(content) <= maxHolder {
-		return string(content)
-	}
-	return fmt.Sprintf("%s… %x", content[:maxHolder], sha256.Sum256(content))
-}
-
 // notifyTime is the time within which a notification of a change arrives while the store answers.
 const notifyTime = probeTime + probeInterval
 
@@ -331,8 +252,8 @@ func (v *view) record(readers []*spec, content []byte, found bool, version clien
 	}
 	for _, s := range readers {
 		k := v.seen[s]
-		isLock := s.kind == aLock
-		holder := holderOf(content)
+		kind, holder := kindOf(s.kind), holderOf(content)
+		isLock := kind.changesHands
 		changed := found != k.found || !isLock && version != k.version || isLock && found && holder != k.holder
 		counts := !isLock || found && holder != k.last // a lock changes hands when another takes it
 		if k.known && changed && counts {
@@ -352,7 +273,7 @@ func (v *view) record(readers []*spec, content []byte, found bool, version clien
 		first := !k.known
 		k.known, k.read, k.err, k.found, k.size, k.version, k.value, k.looked = true, true, nil, found, len(content), version, value{}, at
 		if found {
-			k.value = s.look(content, v.shown)
+			k.value = kind.look(s, content, v.shown)
 		}
 		if isLock {
 			if k.holder = holder; found {

@@ -136,7 +136,7 @@ type family struct{ name, kind, help string }
 
 // families returns the metrics, in the order in which they are written. docs/monitoring.md has a table of them.
 func families() []family {
-	return []family{
+	all := []family{
 		{"sscli_build_info", "gauge", "The version of sscli; always 1."},
 		{"sscli_up", "gauge", "Whether the store answered the last round trip."},
 		{"sscli_round_trip_seconds", "gauge", "Duration of the last round trip to the store."},
@@ -145,19 +145,13 @@ func families() []family {
 		{"sscli_token_expiry_timestamp_seconds", "gauge", "When the service-account token expires."},
 		{"sscli_watch_gaps_total", "counter", "Breaks of the watch in which changes may have been missed."},
 		{"sscli_check_state", "gauge", "State of a check: 0 OK, 1 warning, 2 critical, 3 unknown."},
-		{"sscli_key_present", "gauge", "Whether the key exists."},
-		{"sscli_key_age_seconds", "gauge", "Time since the last write, on the store's clock."},
-		{"sscli_key_size_bytes", "gauge", "Size of the value."},
-		{"sscli_key_version_timestamp_seconds", "gauge", "Wall time of the version."},
-		{"sscli_key_value", "gauge", "The value, for checks that ask for it."},
-		{"sscli_key_changes_total", "counter", "Changes of the key that the watch saw."},
-		{"sscli_lock_held", "gauge", "Whether the lock is held."},
-		{"sscli_lock_held_seconds", "gauge", "How long the holder has had the lock, as far as it was seen."},
-		{"sscli_lock_version_ahead_seconds", "gauge", "How far the lock's fencing token is ahead of this machine's clock."},
-		{"sscli_lock_holder_changes_total", "counter", "Changes of the lock's holder that the watch saw."},
-		{"sscli_match_keys", "gauge", "Number of keys that match the pattern."},
-		{"sscli_match_key_state", "gauge", "State of a key that matches the pattern: 0 OK, 1 warning, 2 critical, 3 unknown."},
 	}
+	for _, k := range kinds() {
+		if k.families != nil {
+			all = append(all, k.families()...)
+		}
+	}
+	return all
 }
 
 // An exposition collects series in the text format of Prometheus.
@@ -234,67 +228,23 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 		labels := slices.Concat(own, []label{{"check", s.describe()}})
 		e.add("sscli_check_state", float64(verdicts[i].state), slices.Concat(labels, s.labels)...)
 		if b.err == nil {
-			s.expose(e, b, v.seen[s], labels, watched, local)
+			s.expose(e, v, labels, watched, local)
 			for _, one := range verdicts[i].each {
 				labels := slices.Concat(labels, []label{{aMatch, s.target}, {aKey, one.spec.target}}, s.labels)
 				e.add("sscli_match_key_state", float64(one.state), labels...)
-				one.spec.exposeKey(e, b, v.seen[one.spec], labels, local)
+				one.spec.exposeContent(e, b, v.seen[one.spec], labels, local)
 			}
 		}
 	}
 }
 
-// expose adds the series of what a check looks at.
-func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched bool, local time.Time) {
-	if s.kind == aMatch {
-		if c, counted := b.counts[s.target]; counted && c.err == nil {
-			e.add("sscli_match_keys", float64(c.n), slices.Concat(labels, []label{{aMatch, s.target}}, s.labels)...)
-		}
+// expose adds the series of what a check looks at, if it is known.
+func (s *spec) expose(e *exposition, from *view, labels []label, watched bool, local time.Time) {
+	kind := kindOf(s.kind)
+	if k := from.seen[s]; kind.expose == nil || kind.look != nil && (!k.read || k.err != nil) {
 		return
 	}
-	if k == nil || !k.read || k.err != nil {
-		return
-	}
-	labels = slices.Concat(labels, []label{{s.kind, s.target}}, s.labels)
-	if s.kind == aLock {
-		e.add("sscli_lock_held", truth(k.found), labels...)
-		if k.found {
-			e.add("sscli_lock_held_seconds", b.held(k, local).Seconds(), labels...)
-			if !k.version.IsZero() {
-				e.add("sscli_lock_version_ahead_seconds", max(0, k.version.Time().Sub(local).Seconds()), labels...)
-			}
-		}
-		if watched {
-			e.add("sscli_lock_holder_changes_total", float64(k.total), labels...)
-		}
-		return
-	}
-	e.add("sscli_key_present", truth(k.found), labels...)
-	if k.found {
-		e.add("sscli_key_size_bytes", float64(k.size), labels...)
-	}
-	s.exposeKey(e, b, k, labels, local)
-	if watched {
-		e.add("sscli_key_changes_total", float64(k.total), labels...)
-	}
-}
-
-// exposeKey adds the series that a key has whether its own check or the check of a pattern reads it.
-func (s *spec) exposeKey(e *exposition, b *broker, k *seen, labels []label, local time.Time) {
-	if !k.read || k.err != nil || !k.found {
-		return
-	}
-	if age, _ := b.age(k.version, local); s.of == nil || s.needs(clock) {
-		if age = age.remembered(k, local); age.most < forever {
-			e.add("sscli_key_age_seconds", age.least.Seconds(), labels...)
-		}
-		if !k.version.IsZero() && s.of == nil {
-			e.add("sscli_key_version_timestamp_seconds", float64(k.version.Time().UnixMilli())/1000, labels...)
-		}
-	}
-	if s.conditions["value"] && k.value.number != nil {
-		e.write("sscli_key_value", k.value.number.String(), labels...)
-	}
+	kind.expose(s, e, from, slices.Concat(labels, []label{{s.kind, s.target}}, s.labels), watched, local)
 }
 
 func truth(b bool) float64 {

@@ -23,7 +23,7 @@ type spec struct {
 	line    int // in the file; 0 = from the command line
 	column  int
 
-	kind   string // aKey, aLock, aMatch or aBroker
+	kind   string // see kinds
 	target string // the key, the lock or the pattern; empty for the broker
 	of     *spec  // the check of a pattern that found this key; nil for other checks
 
@@ -40,18 +40,6 @@ type spec struct {
 
 // A label is added to every series of a check.
 type label struct{ name, value string }
-
-// The kinds of what a check looks at. They are fields of the file, but for the broker, which is a check without one.
-const (
-	aKey    = "key"
-	aLock   = "lock"
-	aMatch  = "match"
-	aBroker = "broker"
-)
-
-func (s *spec) reads() bool { return s.kind == aKey || s.kind == aLock }
-
-func (s *spec) readsEach() bool { return s.kind == aMatch && s.onKeys }
 
 // A limit has a value from which a check warns and one from which it is critical, in seconds, bytes or a number.
 type limit struct {
@@ -292,7 +280,8 @@ func (s *spec) check() error {
 		return errors.New("missing: a missing key has no value, so no other condition can hold")
 	}
 	if s.kind == aBroker && len(s.conditions) == 0 {
-		return errors.New("nothing to check: expected key, lock or match, or a condition on the broker such as rtt")
+		names, _ := targets()
+		return fmt.Errorf("nothing to check: expected %s, or a condition on the broker such as rtt", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (h history) before(s *spec, k *seen, now time.Time) {
 	k.since, k.after = p.Held, p.After
 	changed := p.Version != k.versionText()
 	counts := changed
-	if k.last = p.Last; s.kind == aLock {
+	if k.last = p.Last; kindOf(s.kind).changesHands {
 		changed = p.Holder != k.holderText()
 		counts = k.found && p.Last != k.holderText() // a lock changes hands when another takes it
 		if k.found {
@@ -127,7 +127,7 @@ func (h history) before(s *spec, k *seen, now time.Time) {
 func (h history) keep(s *spec, k *seen, now time.Time) {
 	p := h.Checks[s.id()]
 	p.Holder, p.Version, p.Held, p.After, p.Looked, p.Changes = "", k.versionText(), k.since, k.after, now, k.changes
-	if s.kind == aLock {
+	if kindOf(s.kind).changesHands {
 		p.Holder, p.Last = k.holderText(), k.last
 	}
 	h.Checks[s.id()] = p
