@@ -64,6 +64,7 @@ type conn struct {
 
 	multi       bool // a transaction has begun
 	executing   bool // EXEC is running
+	holds       bool // its messages to this client wait for its replies
 	dropped     bool // the replies to the running transaction were dropped, see dropTransaction
 	abort       bool // EXEC must fail, because a command was not queued
 	queue       []queued

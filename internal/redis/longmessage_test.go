@@ -84,32 +84,62 @@ func TestLongMessagesShared(t *testing.T) {
 }
 
 // TestLargeMessagesToItself: a large message that a client publishes to itself is not copied either. It comes after the
-// replies before, and before the reply to PUBLISH.
+// replies before, and before the reply to PUBLISH, but in a transaction after all replies.
 func TestLargeMessagesToItself(t *testing.T) {
 	s, c, _ := unserved(t, Options{})
-	want, payload := []byte("+PONG\r\n"), bytes.Repeat([]byte("m"), 2*LargeValue)
+	var patterns []string
 	for i := range 5 {
-		pattern := strings.Repeat("*", 1+i)
-		s.subscribe(c, ofPatterns, []byte(pattern))
-		want = fmt.Appendf(want, "*4\r\n$8\r\npmessage\r\n$%d\r\n%s\r\n$2\r\nch\r\n$%d\r\n%s\r\n", len(pattern), pattern, len(payload), payload)
+		patterns = append(patterns, strings.Repeat("*", 1+i))
+		s.subscribe(c, ofPatterns, []byte(patterns[i]))
+	}
+	large := bytes.Repeat([]byte("m"), 2*LargeValue)
+	messages := func(payload []byte) (all []byte) {
+		for _, p := range patterns {
+			all = fmt.Appendf(all, "*4\r\n$8\r\npmessage\r\n$%d\r\n%s\r\n$2\r\nch\r\n$%d\r\n%s\r\n", len(p), p, len(payload), payload)
+		}
+		return all
+	}
+	publish := func(payload []byte) {
+		t.Helper()
+		args := [][]byte{nil, []byte("ch"), payload}
+		if n := allocated(func() {
+			if err := runPublish(c, args); err != nil {
+				t.Fatal(err)
+			}
+		}); n > len(large) {
+			t.Errorf("%d bytes allocated for messages of %d bytes", n, len(payload))
+		}
+	}
+	expect := func(parts ...[]byte) {
+		t.Helper()
+		c.commit()
+		var got []byte
+		for len(c.out.pending.parts) > 0 {
+			got = append(got, c.out.pending.next()...)
+		}
+		got = append(got, c.out.pending.last...)
+		c.out.pending = sequence{}
+		if want := bytes.Join(parts, nil); !bytes.Equal(got, want) {
+			t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got)
+		}
 	}
 	c.out.pending, c.w = sequence{}, []byte("+PONG\r\n")
-	args := [][]byte{nil, []byte("ch"), payload}
-	if n := allocated(func() {
-		if err := runPublish(c, args); err != nil {
-			t.Fatal(err)
-		}
-	}); n > len(payload) {
-		t.Errorf("%d bytes allocated for messages of %d bytes", n, len(payload))
-	}
-	want = append(want, ":5\r\n"...)
-	var got []byte
-	for len(c.out.pending.parts) > 0 {
-		got = append(got, c.out.pending.next()...)
-	}
-	if got = append(append(got, c.out.pending.last...), c.w...); !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got)
-	}
+	publish(large)
+	expect([]byte("+PONG\r\n"), messages(large), []byte(":5\r\n"))
+
+	c.executing = true
+	publish([]byte("a"))
+	publish(large)
+	publish([]byte("b"))
+	c.executing, c.holds = false, false
+	expect(messages([]byte("a")), []byte(":5\r\n:5\r\n:5\r\n"), messages(large), messages([]byte("b")))
+
+	c.mute()
+	publish([]byte("a"))
+	publish(large)
+	publish([]byte("b"))
+	c.unmute()
+	expect(messages([]byte("a")), messages(large), messages([]byte("b")))
 }
 
 // TestLongKeyEvents: events of a long key are not changed by later events.

@@ -6,7 +6,8 @@ import "bytes"
 
 // publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
 // of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
-// its replies, or is disconnected if these exceed maxPending. If key is not nil, the message is an event of
+// its replies, or is disconnected if these exceed maxPending. In a transaction a large message, which is not copied, and those
+// after it come after the replies. If key is not nil, the message is an event of
 // the key, and only clients that may read the key get it. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
@@ -85,7 +86,11 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 			c.out.mu.Lock()
 			c.drop("closing a subscriber because one of its commands sends it too many messages")
 			c.out.mu.Unlock()
-		case len(payload) >= LargeValue && !c.muted && !c.executing && c.large == nil && c.sentHead == nil:
+		case c.executing && (c.holds || len(payload) >= LargeValue):
+			c.holds = true
+			c.holdMessages()
+			c.send(m, rest)
+		case len(payload) >= LargeValue && c.large == nil && c.sentHead == nil:
 			c.commit()
 			c.send(m, rest)
 		case c.muted || c.large != nil:

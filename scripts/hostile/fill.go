@@ -137,21 +137,10 @@ func fills() []attack {
 			return answered(c.do(patience, words...))
 		}},
 		{name: "PUBLISH of 4 MiB to 150 patterns of the same client", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c := harness.Must(connectToRedis(t))
-			harness.Check(c.expect("%7", "HELLO", "3"))
-			words := [][]byte{[]byte("PSUBSCRIBE")}
-			for i := range 150 {
-				words = append(words, bytes.Repeat([]byte("*"), i+1))
-			}
-			if answer, err := c.do(patience, words...); err != nil {
-				return answered(answer, err)
-			}
-			harness.Check(c.SetDeadline(time.Now().Add(patience)))
-			if _, err := fmt.Fprintf(c, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nx\r\n$%d\r\n%s\r\n", 4*mib, make([]byte, 4*mib)); err != nil {
-				return plain(err), nil
-			}
-			n, err := io.Copy(io.Discard, c.in)
-			return fmt.Sprintf("%d MiB, then %s", n/mib, cmp.Or(err, io.EOF)), pause(ctx, time.Second)
+			return publishToItself(ctx, t, "%s")
+		}},
+		{name: "PUBLISH of 4 MiB to 150 patterns of the same client, in a transaction", memory: true, run: func(ctx context.Context, t *target) (string, error) {
+			return publishToItself(ctx, t, "MULTI\r\n%sEXEC\r\n")
 		}},
 		{name: "half a SET of 512 MiB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
 			c := harness.Must(connectToRedis(t))
@@ -223,4 +212,24 @@ func plain(err error) string {
 		return e.Err.Error()
 	}
 	return err.Error()
+}
+
+// publishToItself sends a PUBLISH of 4 MiB, as commands has it, of a client whose 150 patterns match.
+func publishToItself(ctx context.Context, t *target, commands string) (string, error) {
+	c := harness.Must(connectToRedis(t))
+	harness.Check(c.expect("%7", "HELLO", "3"))
+	words := [][]byte{[]byte("PSUBSCRIBE")}
+	for i := range 150 {
+		words = append(words, bytes.Repeat([]byte("*"), i+1))
+	}
+	if answer, err := c.do(patience, words...); err != nil {
+		return answered(answer, err)
+	}
+	harness.Check(c.SetDeadline(time.Now().Add(patience)))
+	publish := fmt.Sprintf("*3\r\n$7\r\nPUBLISH\r\n$1\r\nx\r\n$%d\r\n%s\r\n", 4*mib, make([]byte, 4*mib))
+	if _, err := fmt.Fprintf(c, commands, publish); err != nil {
+		return plain(err), nil
+	}
+	n, err := io.Copy(io.Discard, c.in)
+	return fmt.Sprintf("%d MiB, then %s", n/mib, cmp.Or(err, io.EOF)), pause(ctx, time.Second)
 }
