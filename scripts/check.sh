@@ -11,7 +11,7 @@
 #
 # Each step says when it begins and, from the times of the last run that passed, how long is left. It
 # prints its output only if it fails. The end lists what was slowest, the skips and, for each failure,
-# the command that repeats only that.
+# the command that repeats only that and the last lines that it printed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -70,7 +70,7 @@ step() {
 	else
 		sed 's/^/      /' "$tmp/said"
 		bad "$name" "$start"
-		failures+=("$(tail -n 3 "$tmp/said")")
+		failures+=("$(tail -n 3 "$tmp/said" | sed '2,$s/^/  /')")
 	fi
 	slow $((SECONDS - start)) "$name"
 }

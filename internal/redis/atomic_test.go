@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -216,4 +217,28 @@ func TestManyForeignPatterns(t *testing.T) {
 	}
 	c.Expect(t, ":0\r\n", "PUBLISH", "other", "x")
 	sub.Closed(t)
+}
+
+// TestLargeMessagesOfTransaction: large messages that a transaction sends to its own client come after its replies, and before
+// the messages of later commands.
+func TestLargeMessagesOfTransaction(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, emulator.Options{})
+	large := strings.Repeat("m", redis.LargeValue)
+	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	c.Do(t, "HELLO", "3")
+	c.Do(t, "SUBSCRIBE", "ch")
+	var all []byte
+	for _, words := range [][]string{{"MULTI"}, {"PUBLISH", "ch", large}, {"PUBLISH", "ch", "b"}, {"EXEC"}, {"PUBLISH", "ch", "c"}} {
+		all = append(all, redistest.Request(words...)...)
+	}
+	go func() { _, _ = c.Conn.Write(all) }() // an error shows below
+	message := func(payload string) string {
+		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$%d\r\n%s\r\n", len(payload), payload)
+	}
+	for _, want := range []string{"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "*2\r\n:1\r\n:1\r\n", message(large), message("b"), message("c"), ":1\r\n"} {
+		if got, err := c.Frame(); err != nil || string(got) != want {
+			t.Fatalf("%.60q (%d bytes), %v, want %.60q", got, len(got), err, want)
+		}
+	}
 }

@@ -102,9 +102,13 @@ func runExec(c *conn, _ [][]byte) error {
 		c.execute(q.cmd, q.args)
 		c.boundTransaction()
 	}
-	c.mark, c.executing, c.holds, c.messages = mark, false, false, 0
+	c.mark, c.executing, c.messages = mark, false, 0
 	if c.dropped {
 		c.w, c.mark = nil, 0 // also drop the replies that followed the dropped ones
+	}
+	if c.holds {
+		c.holds = false
+		c.commit() // before the messages and replies of later commands
 	}
 	c.unwatch()
 	return nil

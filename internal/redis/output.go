@@ -263,6 +263,13 @@ func (o *output) length() int {
 	return o.pending.len()
 }
 
+// unsent returns how many bytes wait to be sent, also behind the replies to a transaction.
+func (o *output) unsent() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pending.len() + o.held.len()
+}
+
 // flush writes all pending bytes, including bytes added while it writes. If another goroutine is
 // writing, flush returns as soon as fewer than fullOutput bytes are pending. It returns false if the
 // connection is closed.

@@ -6,9 +6,9 @@ import "bytes"
 
 // publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
 // of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
-// its replies, or is disconnected if these exceed maxPending. In a transaction a large message, which is not copied, and those
-// after it come after the replies. If key is not nil, the message is an event of
-// the key, and only clients that may read the key get it. s.mu is held.
+// its replies, or is disconnected if these exceed maxPending. In a transaction a message with long parts, which are not copied,
+// and those after it come after the replies. If key is not nil, the message is an event of the key, and only clients that may
+// read the key get it. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	n += s.publishTo(from, s.rosters[ofChannels].subscribers.M[string(channel)], "message", channel, payload, key)
@@ -79,18 +79,25 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		if c.pushes.Load() {
 			m[0] = '>'
 		}
-		switch {
-		case c != from:
+		if c != from {
 			c.send(m, rest)
-		case len(c.w)+len(c.later)+len(m)+sizeOf(rest) > maxPending:
+			continue
+		}
+		waiting := len(c.w) + len(c.later)
+		shared := rest != nil && key == nil // events, whose parts are at most a key, may come before the end of a reply
+		if shared || c.holds {
+			waiting += c.out.unsent()
+		}
+		switch {
+		case waiting+len(m)+sizeOf(rest) > maxPending:
 			c.out.mu.Lock()
 			c.drop("closing a subscriber because one of its commands sends it too many messages")
 			c.out.mu.Unlock()
-		case c.executing && (c.holds || len(payload) >= LargeValue):
+		case c.executing && (c.holds || shared):
 			c.holds = true
 			c.holdMessages()
 			c.send(m, rest)
-		case len(payload) >= LargeValue && c.large == nil && c.sentHead == nil:
+		case shared && c.large == nil && c.sentHead == nil:
 			c.commit()
 			c.send(m, rest)
 		case c.muted || c.large != nil:

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
-
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
 // FuzzFile: a file of checks is refused with a line, or its checks are judged without a panic, whatever the value
