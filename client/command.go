@@ -106,17 +106,23 @@ func option[O any](of []O) (o O, err error) {
 // with adds options. err is the error of option.
 func (c Command) with(o WriteOptions, err error) Command {
 	c.err = cmp.Or(c.err, err)
-	if !o.Fence.IsZero() {
-		c.fence = o.Fence.String()
-	}
+	c.setFence(o.Fence)
 	return c
+}
+
+// setFence sets the token to send, unless it is zero.
+func (c *Command) setFence(token Version) {
+	if !token.IsZero() {
+		c.fence = token.String()
+	}
 }
 
 // WithFence returns a copy of the command with this fencing token. The zero Version removes the
 // token.
 func (c Command) WithFence(token Version) Command {
 	c.fence = ""
-	return c.with(WriteOptions{Fence: token}, nil)
+	c.setFence(token)
+	return c
 }
 
 // Fence returns the fencing token as it is sent; empty if there is none.

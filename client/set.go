@@ -46,7 +46,7 @@ func Set[V ~string | ~[]byte](key string, value V, options ...SetOptions) Comman
 	if o.TTL != 0 {
 		c.more = append(c.more, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c = c.with(o.WriteOptions, nil)
+	c.setFence(o.Fence)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:

@@ -158,7 +158,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		case e.Err != nil:
 			err = w.Place(ctx, e, Outcome{})
 		default:
-			err = w.Add(ctx, e, client.Get(e.Key))
+			err = w.Add(ctx, e, new(client.Get(e.Key)))
 		}
 		if err != nil {
 			return err

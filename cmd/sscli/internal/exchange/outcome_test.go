@@ -96,7 +96,7 @@ func TestLostWrites(t *testing.T) {
 				})
 				began := time.Now()
 				for _, c := range []client.Command{client.Get("before"), tt.command, client.Set("other", []byte("1"), client.SetOptions{Condition: client.NEX}), client.Get("after")} {
-					if err := w.Add(t.Context(), c.Key(), c); err != nil {
+					if err := w.Add(t.Context(), c.Key(), &c); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -133,7 +133,7 @@ func TestNothingAfterLoss(t *testing.T) {
 			return nil
 		})
 		set := func(key string) error {
-			return w.Add(t.Context(), key, client.Set(key, []byte("v")))
+			return w.Add(t.Context(), key, new(client.Set(key, []byte("v"))))
 		}
 		if err := set("lost"); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestNothingAfterLoss(t *testing.T) {
 		if err := set("next"); err != nil || !lost {
 			t.Errorf("the next write was sent before the outcome of the lost one was known: %v", err)
 		}
-		if err := w.Add(t.Context(), "", client.Del("")); err != nil || w.Room() {
+		if err := w.Add(t.Context(), "", new(client.Del(""))); err != nil || w.Room() {
 			t.Errorf("there is room before the outcome of an invalid request was passed on: %v", err)
 		}
 		s.Close()

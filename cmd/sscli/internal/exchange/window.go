@@ -2,7 +2,7 @@
 //
 //	store := exchange.NewStore(a, session)
 //	w := exchange.NewWindow(store, exchange.Options{Flush: a.Flush}, func(key string, o exchange.Outcome) error { … })
-//	err := w.Add(ctx, key, client.Get(key)) // for each request
+//	err := w.Add(ctx, key, new(client.Get(key))) // for each request
 //	err = w.Finish(ctx, err)
 //
 // [Store.Do] carries out a single request, [Store.Each] reads many keys, and [Scan] lists those that match a pattern.
@@ -79,11 +79,10 @@ type Window[T any] struct {
 // A place is one request, or an outcome that keeps its place in the order.
 type place[T any] struct {
 	item    T
-	command client.Command
+	command *client.Command // nil if the outcome was known
 	reads   bool
 	sent    time.Time        // of a read
 	flight  *client.InFlight // nil if nothing is in flight
-	asked   bool             // it was sent, or could not be sent
 	outcome Outcome
 }
 
@@ -126,8 +125,8 @@ func (w *Window[T]) Busy(key string) <-chan struct{} {
 }
 
 // Add sends a request as soon as there is room and no other request for its key is in flight. Meanwhile, and
-// afterwards, it passes on the outcomes that are known.
-func (w *Window[T]) Add(ctx context.Context, item T, c client.Command) error {
+// afterwards, it passes on the outcomes that are known. The command must not change until its own was passed on.
+func (w *Window[T]) Add(ctx context.Context, item T, c *client.Command) error {
 	for w.Len() > 0 && (!w.room(len(c.Value())) || w.pipe.Busy(c.Key()) != nil) {
 		if err := w.finishFirst(ctx); err != nil {
 			return err
@@ -138,14 +137,14 @@ func (w *Window[T]) Add(ctx context.Context, item T, c client.Command) error {
 		sending = w.grace(ctx)
 	}
 	p := w.push()
-	p.item, p.command, p.asked = item, c, true
+	p.item, p.command = item, c
 	if p.reads = !wire.Changes(c.Verb()); p.reads {
 		p.sent = time.Now()
 	}
 	if ctx.Err() != nil || sending.Err() != nil {
 		p.outcome.Err = cmp.Or(context.Cause(ctx), context.Cause(sending))
 	} else {
-		p.flight, p.outcome.Err = w.pipe.Queue(sending, c)
+		p.flight, p.outcome.Err = w.pipe.Queue(sending, *c)
 	}
 	if p.outcome.unsent = p.flight == nil; p.outcome.unsent {
 		w.unsent++
@@ -252,19 +251,21 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	if p.flight != nil && !p.flight.Over() {
 		w.broken = cmp.Or(w.broken, w.flush())
 	}
-	if p.await(); p.outcome.Lost() != nil {
+	if p.await(); p.outcome.Err != nil && p.outcome.Lost() != nil {
 		w.recover(ctx)
 	}
-	if p.reads {
-		w.store.again(ctx, p.command, p.sent, &p.outcome)
-	}
-	if p.asked && p.outcome.Err != nil {
-		p.outcome.Err = w.store.Retry.Named(fault.Describe(p.command, p.outcome.Err))
+	if c := p.command; c != nil {
+		if p.reads {
+			w.store.again(ctx, *c, p.sent, &p.outcome)
+		}
+		if p.outcome.Err != nil {
+			p.outcome.Err = w.store.Retry.Named(fault.Describe(*c, p.outcome.Err))
+		}
+		w.bytes -= len(c.Value())
 	}
 	if w.grows {
 		w.limit = min(w.limit+1, max(1, min(w.o.Limit, maxBytes/(size(p.outcome.Reply)+1))))
 	}
-	w.bytes -= len(p.command.Value())
 	item, outcome := p.item, p.outcome
 	*p = place[T]{}
 	if w.head++; w.head == len(w.places) {

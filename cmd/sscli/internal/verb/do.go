@@ -119,9 +119,10 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 		}
 		return nil
 	})
-	for i, c := range req.Commands {
+	for i := range req.Commands {
+		c := &req.Commands[i]
 		if unanswered >= manyInFlight {
-			_ = w.Place(ctx, i, exchange.Outcome{Err: fault.Describe(c, context.DeadlineExceeded)}) // done returns no error
+			_ = w.Place(ctx, i, exchange.Outcome{Err: fault.Describe(*c, context.DeadlineExceeded)}) // done returns no error
 			continue
 		}
 		_ = w.Add(ctx, i, c)

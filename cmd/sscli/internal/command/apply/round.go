@@ -219,7 +219,7 @@ func (r *round) add(ctx context.Context, now exchange.Entry, it *item) error {
 	if now.Err != nil || !writes {
 		return r.writes.Place(ctx, it, exchange.Outcome{Err: now.Err})
 	}
-	return r.writes.Add(ctx, it, it.command)
+	return r.writes.Add(ctx, it, &it.command)
 }
 
 func (r *round) finish(ctx context.Context, it *item) error {

@@ -84,7 +84,7 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err e
 		if now.Err != nil || !deletes {
 			return writes.Place(ctx, it, exchange.Outcome{Err: now.Err})
 		}
-		return writes.Add(ctx, it, vdel)
+		return writes.Add(ctx, it, &vdel)
 	}))
 	return cmp.Or(err, a.Flush(), m.refused, fault.NoIf(m.changed))
 }

@@ -102,7 +102,7 @@ func (p *pipeline) begin(ctx context.Context) bool {
 	if l.err != nil {
 		_ = p.window.Place(ctx, l, exchange.Outcome{Err: l.err}) // finish returns no error
 	} else {
-		_ = p.window.Add(ctx, l, l.req.Commands[0])
+		_ = p.window.Add(ctx, l, &l.req.Commands[0])
 	}
 	return true
 }

@@ -226,7 +226,7 @@ func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[stri
 		return nil
 	})
 	for _, key := range slices.Sorted(maps.Keys(readers)) {
-		_ = w.Add(ctx, key, client.Get(key)) // done returns no error
+		_ = w.Add(ctx, key, new(client.Get(key))) // done returns no error
 	}
 	_ = w.Finish(ctx, nil)
 }

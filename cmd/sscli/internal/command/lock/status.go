@@ -280,7 +280,7 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 		return nil
 	})
 	for i, name := range names {
-		_ = w.Add(ctx, i, client.Get(name)) // done returns no error
+		_ = w.Add(ctx, i, new(client.Get(name))) // done returns no error
 	}
 	_ = w.Finish(ctx, nil)
 	return readings
