@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -24,7 +25,8 @@ type rivalry struct {
 	oneShot bool          // by AcquireLock and ReleaseLock
 	lost    float64       // the share of lost notifications
 	late    time.Duration // one request in four takes longer, by this on average, as on a busy machine
-	local   bool          // a request takes 50 to 75 µs, and each request and notification longer, by 100 µs on average
+	latency time.Duration // a request takes this long or up to half as much again; 0 = 1 ms
+	jitter  time.Duration // each request and notification takes longer, by this on average
 	turns   int           // hand-overs; then the rivalry ends
 }
 
@@ -73,14 +75,11 @@ func (r tally) String() string {
 		(r.gaps / time.Duration(n)).Round(100*time.Microsecond), r.gap.Round(time.Millisecond), float64(sum)/n, float64(r.requests["set"])/n, float64(r.requests["get"])/n, float64(r.requests["keynotify"])/n, float64(r.told)/n, float64(sum+r.told)/n)
 }
 
-// run lets the clients compete until the lock was handed over so often. A request takes 1 to 1.5 ms.
+// run lets the clients compete until the lock was handed over so often.
 func (r rivalry) run(t *testing.T) (out tally) {
 	synctest.Test(t, func(t *testing.T) {
-		latency, jitter := time.Millisecond, time.Duration(0)
-		if r.local {
-			latency, jitter = 50*time.Microsecond, 100*time.Microsecond
-		}
-		later := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(jitter)) }
+		latency := cmp.Or(r.latency, time.Millisecond)
+		later := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(r.jitter)) }
 		out = tally{turns: make([]int, r.clients), requests: map[string]int{}}
 		var mu sync.Mutex
 		store := startVirtual(t, emulator.Options{Observe: func(e emulator.Event) {
@@ -99,7 +98,7 @@ func (r rivalry) run(t *testing.T) (out tally) {
 			}
 			return emulator.Action{Delay: delay}
 		})
-		if r.lost > 0 || r.local {
+		if r.lost > 0 || r.jitter > 0 {
 			store.InterceptNotifications(func(emulator.Notification) emulator.NotificationAction {
 				return emulator.NotificationAction{Drop: rand.Float64() < r.lost, Delay: later()}
 			})
@@ -187,7 +186,8 @@ func (r rivalry) run(t *testing.T) (out tally) {
 var lockTurns = flag.Int("lock.turns", 300, "how many hand-overs of a lock that clients compete for")
 
 // TestLockFair: of clients that come back at once, none waits much longer than the others, however many there are and
-// whether or not they keep their session, also if requests take less time than a system needs to wake a program.
+// whether or not they keep their session, also if requests take less time than a system needs to wake a program, or so many
+// programs wait that what each receives is as late as a request is long.
 // For figures: go test ./client -run 'LockFair$' -v -lock.turns 1000
 func TestLockFair(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestLockFair(t *testing.T) {
 			r.away = 15 * time.Millisecond
 		}
 		out := r.run(t)
-		what := fmt.Sprintf("fresh %t, local %t, %d clients, hold %v", r.fresh, r.local, r.clients, r.hold)
+		what := fmt.Sprintf("fresh %t, latency %v, jitter %v, %d clients, hold %v", r.fresh, r.latency, r.jitter, r.clients, r.hold)
 		t.Logf("%s: %v", what, out)
 		if out.ratio() > most {
 			t.Errorf("%s: the longest wait is %.1f mean waits", what, out.ratio())
@@ -221,8 +221,11 @@ func TestLockFair(t *testing.T) {
 			}
 		}
 		for _, clients := range []int{2, 3, 10} {
-			test(rivalry{clients: clients, hold: 10 * time.Millisecond, fresh: fresh, local: true})
+			test(rivalry{clients: clients, hold: 10 * time.Millisecond, fresh: fresh, latency: 50 * time.Microsecond, jitter: 100 * time.Microsecond})
 		}
+	}
+	if !full.Race {
+		test(rivalry{clients: 40, hold: 30 * time.Millisecond, fresh: true, latency: time.Millisecond, jitter: time.Millisecond})
 	}
 }
 

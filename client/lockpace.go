@@ -70,6 +70,9 @@ func (a *acquisition) comesBack() bool {
 // giveWay is for how many round trips a session that comes back waits, which is longer than any other waits.
 const giveWay = 3
 
+// manyPasses is how many hand-overs show that more than three clients wait, of which some requests may merely be late.
+const manyPasses = 6
+
 // wakeTime is the time within which an ordinary system wakes a program that waits: what two clients measure differs by so
 // much. Pauses that are to tell who waited longer are thus counted in round trips of at least this long.
 const wakeTime = time.Millisecond
@@ -79,9 +82,9 @@ const wakeTime = time.Millisecond
 // shortens that by a sixth, or by a seventh if the session had a turn before. Those that are later learn from the watch who has the lock, and do not try.
 //
 // A client that has seen no other acquire the lock waits twice as long, but at most 5 ms longer. It does not if it has
-// waited for quickHold, or if it was alone the last times, which it tests one time in eight. In a crowd, hand-overs that
-// were quicker show that older clients wait: this client then waits for twice the difference longer. A session that
-// has just released the lock waits longer than any other.
+// waited for quickHold, or if it was alone the last times, which it tests one time in eight. Once a client has seen
+// manyPasses others acquire the lock, hand-overs that were quicker show that older clients wait: it then waits for twice the
+// difference longer. A session that has just released the lock waits longer than any other.
 func (a *acquisition) pause() time.Duration {
 	waited, pause := time.Since(a.began), a.rank()
 	switch {
@@ -91,7 +94,7 @@ func (a *acquisition) pause() time.Duration {
 		return 0
 	case a.handOvers == 0 && waited < quickHold:
 		pause += min(pause, 5*time.Millisecond)
-	case a.handOvers >= crowdPasses && a.passed > 0:
+	case a.handOvers >= manyPasses && a.passed > 0:
 		pause += 2 * max(0, pause-a.gap)
 	}
 	return pause + mathrand.N(a.roundTrip/10+1)
@@ -117,7 +120,7 @@ func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 const (
 	crowdPasses = 8
 	newPasses   = 14 // of a client without an earlier turn: in a crowd of ten, one that waits for its turn has seen fewer
-	restPasses  = 64
+	restPasses  = 24
 	maxRest     = 2 * time.Second
 
 	// The lock passes quickly if it was free for at most quickTrips round trips, so that enough clients watch
