@@ -30,9 +30,9 @@ func ExamplePrinter() {
 }
 
 func ExampleNew() {
-	_, err := format.New(os.Stdout, format.Options{Output: "yaml"})
+	_, err := format.New(os.Stdout, format.Options{Output: "xml"})
 	fmt.Println(err)
-	// Output: output "yaml": must be human, wide, raw, json or template=TEMPLATE
+	// Output: output "xml": must be human, wide, raw, json or template=TEMPLATE
 }
 
 func ExampleFault() {

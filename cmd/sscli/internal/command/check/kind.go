@@ -28,7 +28,7 @@ const (
 	aBroker = "broker"
 )
 
-func kinds() [4]kind { return [...]kind{keyKind(), lockKind(), matchKind(), brokerKind()} }
+func kinds() []kind { return []kind{keyKind(), lockKind(), matchKind(), brokerKind()} }
 
 func kindOf(name string) kind {
 	for _, k := range kinds() {
