@@ -70,7 +70,8 @@ func (a *acquisition) comesBack() bool {
 // giveWay is for how many round trips a session that comes back waits, which is longer than any other waits.
 const giveWay = 3
 
-// manyPasses is how many hand-overs show that more than three clients wait, of which some requests may merely be late.
+// manyPasses is how many hand-overs a client sees before its turn only if more than three clients wait, even if some of its
+// requests are late.
 const manyPasses = 6
 
 // wakeTime is the time within which an ordinary system wakes a program that waits: what two clients measure differs by so
