@@ -27,6 +27,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -55,8 +56,9 @@ type Entry struct {
 
 // Options configure [Open].
 type Options struct {
-	Prefix string                                    // put before keys that are derived from names of files
-	Stdin  func(ctx context.Context) (string, error) // reads standard input, the source "-"; nil = "-" is an error
+	Prefix    string                                    // put before keys that are derived from names of files
+	Stdin     func(ctx context.Context) (string, error) // reads the source "-"; nil = "-" is an error
+	StdinName string                                    // of the source "-" in errors; empty = standard input
 
 	Follow     bool              // accept links that lead out of a directory, and files of a manifest outside its directory
 	AllowEmpty bool              // accept data sets without records
@@ -187,7 +189,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 			return nil, fault.Usagef("-: standard input cannot be a source here")
 		}
 		text, err := o.Stdin(ctx)
-		return lines("standard input", func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }), err
+		return lines(cmp.Or(o.StdinName, "standard input"), func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }), err
 	}
 	info, err := os.Stat(name)
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {

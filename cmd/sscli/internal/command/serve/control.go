@@ -15,6 +15,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/glob"
@@ -259,12 +260,12 @@ func (c *control) load(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	seeds, err := seedsOf(r.Context(), []string{"-"}, func(context.Context) (string, error) { return body, nil })
+	seeds, err := seedsOf(r.Context(), []string{"-"}, sources.Options{Stdin: func(context.Context) (string, error) { return body, nil }, StdinName: "body"})
 	if err == nil {
 		err = c.server.Load(seeds)
 	}
 	if err != nil {
-		refuse(w, fmt.Errorf("body: %s", strings.TrimPrefix(err.Error(), `"standard input": `)))
+		refuse(w, err)
 		return
 	}
 	answer(w, c.state())

@@ -16,15 +16,15 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 	if len(f.load) == 0 {
 		return nil, nil
 	}
-	seeds, err := seedsOf(ctx, f.load, a.ReadKeys)
+	seeds, err := seedsOf(ctx, f.load, sources.Options{Stdin: a.ReadKeys})
 	if usage, ok := err.(*fault.UsageError); ok {
 		usage.Err = fmt.Errorf("--load: %w", usage.Err)
 	}
 	return seeds, err
 }
 
-func seedsOf(ctx context.Context, names []string, stdin func(context.Context) (string, error)) (iter.Seq2[emulator.Seed, error], error) {
-	set, err := sources.Open(ctx, names, sources.Options{Stdin: stdin})
+func seedsOf(ctx context.Context, names []string, o sources.Options) (iter.Seq2[emulator.Seed, error], error) {
+	set, err := sources.Open(ctx, names, o)
 	if err != nil {
 		return nil, err
 	}
