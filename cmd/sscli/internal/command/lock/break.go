@@ -1,13 +1,9 @@
 package lock
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -103,25 +99,6 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 		}
 	}
 	return err
-}
-
-// longestHolder is the length in bytes of a value that is longer than the holders that locks usually have.
-const longestHolder = 256
-
-// notHolder returns why a value is hardly the holder of a lock, or "". sscli writes the client id and a random
-// number, Microsoft's SDKs the client id.
-func notHolder(value []byte) string {
-	switch {
-	case len(value) == 0:
-		return "is empty"
-	case len(value) > longestHolder:
-		return fmt.Sprintf("has %d bytes", len(value))
-	case !utf8.Valid(value) || bytes.ContainsFunc(value, unicode.IsControl):
-		return "is not a line of text"
-	case (value[0] == '{' || value[0] == '[') && json.Valid(value):
-		return "is JSON"
-	}
-	return ""
 }
 
 // renewedAt returns the time when a holder acquired or last renewed a lock, by the store's clock, as

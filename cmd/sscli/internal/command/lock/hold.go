@@ -3,11 +3,8 @@ package lock
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,27 +48,6 @@ The printed token stays valid while the lock is held.`,
 	}
 	f.bindHold(cmd.Flags(), "give up `DURATION` before the lock can expire")
 	return cmd
-}
-
-// newHolder returns the options of a command that holds a lock. Without --holder, it generates a
-// unique name for the holder, user@host:pid:random, by which people can find the process.
-func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
-	o, err := f.options()
-	if err != nil || len(o.Holder) > 0 {
-		return o, err
-	}
-	user := fmt.Sprintf("uid%d", os.Getuid())
-	for _, name := range []string{"USERNAME", "LOGNAME", "USER"} { // in increasing precedence
-		if value, ok := a.Env(name); ok && value != "" {
-			user = value
-		}
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	o.Holder = fmt.Appendf(nil, "%s@%s:%d:%s", user, host, os.Getpid(), strings.ToLower(rand.Text()[:16]))
-	return o, nil
 }
 
 // acquire acquires a lock, which the session then renews in the background. While acquire waits, it

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -111,8 +110,7 @@ age is wrong by the difference between the local clock and the store's clock.`,
 // list prints the locks that the operands name or match. Without operands, it prints all keys that the
 // store lists. Without --observe, it prints while it reads.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
-	l := lister{app: a, table: a.NewTable(1000), all: len(operands) == 0, named: make(map[string]bool), operands: operands,
-		generated: regexp.MustCompile(`@[^:]*:\d+:[a-z2-7]{16}$`)}
+	l := lister{app: a, table: a.NewTable(1000), all: len(operands) == 0, named: make(map[string]bool), operands: operands}
 	if l.all {
 		l.operands = []string{"*"}
 	}
@@ -143,7 +141,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 // looksHeld reports whether a key that nobody named looks like a lock that is held: it was renewed, its value is a
 // holder as sscli generates it, or could be one and is new.
 func (l *lister) looksHeld(s format.LockStatus) bool {
-	return s.Renewals.Seen > 0 || l.generated.MatchString(s.Holder) ||
+	return s.Renewals.Seen > 0 || isProcessHolder(s.Holder) ||
 		s.Age < longLease+wire.MaxDrift && notHolder([]byte(s.Holder)) == "" && !json.Valid([]byte(s.Holder))
 }
 
@@ -156,8 +154,6 @@ type lister struct {
 	operands []string
 	all      bool            // there were no operands
 	named    map[string]bool // the operands that are names
-
-	generated *regexp.Regexp // matches the holders that lockFlags.newHolder generates
 
 	others  int  // without operands: keys that do not look held
 	found   bool // there is a lock to print
