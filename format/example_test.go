@@ -41,7 +41,7 @@ func ExampleFault() {
 		fmt.Println(err)
 		return
 	}
-	err = p.Print(format.Fault{Code: 2, Kind: "usage", Line: 7, Message: `unknown command "gett"`, Hint: "sscli help get"})
+	err = p.Print(format.Fault{Code: 2, Kind: "usage", Line: 7, Message: `unknown command "gett"`, Hint: format.Hint{{Text: "sscli help get", Command: true}}})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -15,14 +15,33 @@ type Fault struct {
 	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0 = none
 	Message    string `json:"message"`
 	StoreError string `json:"store_error,omitzero"` // the store's error text, if the store refused
-	Hint       string `json:"hint,omitzero"`        // the next thing to try; empty = none
+	Hint       Hint   // what to try next; empty = none
+}
+
+// A Hint is what the user can try next: steps, each of which can be followed by itself.
+type Hint []Step
+
+// A Step of a hint is a sentence.
+type Step struct {
+	Text    string
+	Command bool // the text names a command of sscli to run
+}
+
+// String returns the texts of the steps, with semicolons between them.
+func (h Hint) String() string {
+	texts := make([]string, len(h))
+	for i, step := range h {
+		texts[i] = step.Text
+	}
+	return strings.Join(texts, "; ")
 }
 
 func (Fault) diagnostic() {}
 
 func (f Fault) fields(o *objectWriter) {
-	f.Message, f.Hint = valid(f.Message), valid(f.Hint)
+	f.Message = valid(f.Message)
 	o.result("error", f)
+	o.add("hint", when(len(f.Hint) > 0, valid(f.Hint.String())))
 }
 
 func (f Fault) human(w *writer) {
@@ -35,21 +54,22 @@ func (f Fault) human(w *writer) {
 // the message, from the end, until the first step of the hint fits, which helps most, or else any step, and the steps that do
 // not fit. It always keeps the first detail and one step. The json output has both whole.
 func (f Fault) fit() (message, hint string) {
-	const columns, lines, more = 80, 3, "more: -o json"
+	const columns, lines = 80, 3
+	more := Step{Text: "more: -o json", Command: true}
 	before := "sscli: "
 	if f.Line > 0 {
 		before += fmt.Sprintf("line %d: ", f.Line)
 	}
 	rows := func(text string) int { return (Columns(printable(text)) + columns - 1) / columns }
-	fits := func(message string, steps ...string) bool {
-		return len(steps) == 0 && rows(before+message) <= lines || rows(before+message)+rows("  try: "+strings.Join(steps, "; ")) <= lines
+	fits := func(message string, steps ...Step) bool {
+		return len(steps) == 0 && rows(before+message) <= lines || rows(before+message)+rows("  try: "+Hint(steps).String()) <= lines
 	}
-	details, steps := phrases(f.Message), phrases(f.Hint)
+	details, steps := phrases(f.Message), f.Hint
 	if fits(f.Message, steps...) {
-		return f.Message, f.Hint
+		return f.Message, f.Hint.String()
 	}
 	repeats := f.Outcome == "" && f.Line == 0 // so that the user can ask for more
-	for _, least := range [][]string{steps[:min(1, len(steps))], nil} {
+	for _, least := range []Hint{steps[:min(1, len(steps))], nil} {
 		for n := len(details); n > 0; n-- {
 			message = strings.Join(details[:n], "; ")
 			if !fits(message, least...) {
@@ -68,17 +88,18 @@ func (f Fault) fit() (message, hint string) {
 			if len(kept) == 0 && len(steps) > 0 {
 				continue
 			}
-			leads := slices.ContainsFunc(kept, func(step string) bool { return strings.Contains(step, "sscli ") })
+			leads := slices.ContainsFunc(kept, func(step Step) bool { return step.Command })
 			if with := append(slices.Clone(kept), more); repeats && !leads && fits(message, with...) {
-				return message, strings.Join(with, "; ")
+				kept = with
 			}
-			return message, strings.Join(kept, "; ")
+			return message, kept.String()
 		}
 	}
-	return strings.Join(details[:min(1, len(details))], "; "), strings.Join(steps[:min(1, len(steps))], "; ")
+	return strings.Join(details[:min(1, len(details))], "; "), steps[:min(1, len(steps))].String()
 }
 
-// phrases splits a message or a hint at each semicolon outside of quotes.
+// phrases splits a message at each semicolon outside of quotes. Any error may be a part of a message, so where it may
+// be shortened is known from its punctuation alone.
 func phrases(text string) (parts []string) {
 	var quote byte // 0 = outside
 	from := 0

@@ -361,7 +361,7 @@ func samples() map[string][]Result {
 			Build{Version: "(devel)", Go: "go1.26"},
 		},
 		"fault": {
-			Fault{Code: 6, Kind: "fencing_lower", Message: `set "a": the token is older than the one of the key`, StoreError: "the request fencing token is a lower version", Hint: "sscli lock status a"},
+			Fault{Code: 6, Kind: "fencing_lower", Message: `set "a": the token is older than the one of the key`, StoreError: "the request fencing token is a lower version", Hint: Hint{{Text: "sscli lock status a", Command: true}}},
 			Fault{Code: 11, Kind: "outcome_unknown", Message: "the key is missing now", Outcome: "unknown"},
 			Fault{Code: 2, Kind: "usage", Message: "unknown command \x1b[31m\nred", Line: 3},
 			Fault{Code: 5, Message: "bad \xff", StoreError: "\xff"},
@@ -623,7 +623,7 @@ func everything(key string, value []byte) []Result {
 		Clock{Op: "parse", Version: v},
 		Compare{A: v, B: v},
 		Build{Version: key, Commit: key},
-		Fault{Kind: key, Message: key, StoreError: string(value), Hint: key},
+		Fault{Kind: key, Message: key, StoreError: string(value), Hint: Hint{{Text: key}}},
 		Note{Level: Warning, Message: key, Hint: string(value)},
 		NewLongKey(key, value, v),
 		ExportSummary{Meanwhile: Meanwhile{Written: 1, Changed: []string{key}}},

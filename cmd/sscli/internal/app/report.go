@@ -100,8 +100,8 @@ func (a *App) reportUnknown(err error) int {
 	if len(fault.Parts(err)) > 1 {
 		text = strings.ReplaceAll(text, "\n", "; ")
 	}
-	if f.Hint != "" {
-		text += "; try: " + f.Hint
+	if len(f.Hint) > 0 {
+		text += "; try: " + f.Hint.String()
 	}
 	fmt.Fprintln(a.Stdout, "SSCLI UNKNOWN - "+strings.ReplaceAll(format.Escape(text), "|", "/"))
 	return unknown
@@ -119,7 +119,7 @@ func (a *App) Fault(err error) int {
 	last := len(parts) - 1
 	for _, part := range parts[:last] {
 		f, _ := a.Explain(part)
-		f.Code, f.Hint = whole.Code, ""
+		f.Code, f.Hint = whole.Code, nil
 		a.Say(f)
 	}
 	f := whole
@@ -158,7 +158,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if rule := a.ruleToAskFor(f.Kind, err); rule != "" {
 		hint = append(suggest.Say("the rule to ask for: "+rule), hint...)
 	}
-	f.Line, f.Hint = a.Line, a.Hint(hint)
+	f.Line, f.Hint = a.Line, a.steps(hint)
 	return f, false
 }
 
@@ -245,7 +245,9 @@ func (a *App) printed(err error) error {
 // Hint returns the text of a hint as the user of this command can follow it: without flags that the
 // command does not have, and in a shell without the word sscli. statestore-cli has some of sscli's flags
 // under other names.
-func (a *App) Hint(hint suggest.Hint) string {
+func (a *App) Hint(hint suggest.Hint) string { return a.steps(hint).String() }
+
+func (a *App) steps(hint suggest.Hint) format.Hint {
 	if a.Flags != nil {
 		hint = hint.Possible(func(flag string) string {
 			if a.Flags.Lookup(flag) != nil {
@@ -263,7 +265,7 @@ func (a *App) Hint(hint suggest.Hint) string {
 	if a.Shell != nil {
 		hint = hint.Inside()
 	}
-	return hint.String()
+	return hint.Steps()
 }
 
 // Width returns the number of columns of standard output; 0 if it is not a terminal.

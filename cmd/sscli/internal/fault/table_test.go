@@ -277,7 +277,7 @@ func TestHintsAreShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Print(format.Fault{Code: row.Code, Kind: row.Kind, Message: strings.Repeat("x", 150), Hint: whole.String()}); err != nil {
+		if err := p.Print(format.Fault{Code: row.Code, Kind: row.Kind, Message: strings.Repeat("x", 150), Hint: whole.Steps()}); err != nil {
 			t.Fatal(err)
 		}
 		_, hint, _ := strings.Cut(out.String(), "\n  try: ")

@@ -198,7 +198,7 @@ func (h Hint) each(change func(Part) Part) Hint {
 // step also has a whole command.
 func (h Hint) Possible(rename func(flag string) string) (possible Hint) {
 	for _, step := range h {
-		whole := slices.ContainsFunc(step, func(p Part) bool { return len(p.Argv) > 0 && p.Argv[0].Typed() == "sscli" })
+		whole := slices.ContainsFunc(step, Part.isWhole)
 		missing := false
 		renamed := Hint{step}.each(func(p Part) Part {
 			if p.IsFlags() {
@@ -229,6 +229,9 @@ func (p Part) IsFlags() bool {
 	return len(p.Without) > 0 || len(p.Argv) > 0 && strings.HasPrefix(p.Argv[0].Text, "-")
 }
 
+// isWhole reports whether a part is a command of sscli to run.
+func (p Part) isWhole() bool { return p.inside || len(p.Argv) > 0 && p.Argv[0].Typed() == "sscli" }
+
 // Inside returns the hint for a user of sscli's shell, who does not type the word sscli. Commands that
 // cannot run in the shell keep it.
 func (h Hint) Inside() Hint {
@@ -252,17 +255,19 @@ func (h Hint) Inside() Hint {
 
 // String returns the hint as one line, with the quotes that sh requires. After [Hint.Inside], words that
 // sscli's shell would read differently have its quotes.
-func (h Hint) String() string {
-	var b strings.Builder
-	for i, step := range h {
-		if i > 0 {
-			b.WriteString("; ")
-		}
+func (h Hint) String() string { return h.Steps().String() }
+
+// Steps returns the texts of the hint's steps.
+func (h Hint) Steps() (steps format.Hint) {
+	for _, step := range h {
+		var s format.Step
 		for _, p := range step {
-			b.WriteString(p.String())
+			s.Text += p.String()
+			s.Command = s.Command || p.isWhole()
 		}
+		steps = append(steps, s)
 	}
-	return b.String()
+	return steps
 }
 
 // String returns the text, or the command as the user types it.

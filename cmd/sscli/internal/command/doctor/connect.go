@@ -173,7 +173,7 @@ func (c *checkup) read(ctx context.Context) error {
 	switch {
 	case isStore:
 		f, _ := c.a.Explain(fault.Describe(client.Get(ping.Key), err))
-		check.Status, check.Hint, check.Took = format.Warn, f.Hint, time.Since(began)
+		check.Status, check.Hint, check.Took = format.Warn, f.Hint.String(), time.Since(began)
 		check.Message = fmt.Sprintf("the store answers, but refuses get %s: %s", ping.Key, refused.Text)
 	case err != nil:
 		return c.fail(ctx, check.Name, fault.Describe(client.Get(ping.Key), err))
