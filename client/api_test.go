@@ -21,7 +21,7 @@ func TestAsOtherType(t *testing.T) {
 	t.Parallel()
 	_, s := open(t)
 	_, err := client.As[client.SetResult](s.Do(t.Context(), client.Get("k")))
-	as[*client.InvalidError](t, err)
+	as[*client.ReplyError](t, err)
 }
 
 // TestLockWrites: the writes of a Lock have its newest token, and a lost or released lock writes nothing.

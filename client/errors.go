@@ -24,7 +24,7 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An ReplyError means that a reply is invalid: for example, it is not RESP3, has an invalid HLC,
+// A ReplyError means that a reply is invalid: for example, it is not RESP3, has an invalid HLC,
 // or holds a value that cannot answer the command.
 type ReplyError struct {
 	Err error

@@ -269,7 +269,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 func (a *acquisition) wait(ctx context.Context, failures int, trouble error) error {
 	again := lockPoll/2 + mathrand.N(lockPoll/2)
 	if failures > 0 {
-		again = min(backOff(failures), lockPoll)
+		again = retry.Pause(failures, lockPoll)
 	}
 	poll := time.NewTimer(again)
 	defer poll.Stop()

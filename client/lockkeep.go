@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // wallTick is how often a held lock checks the wall clock. A timer for the whole term would be
@@ -50,7 +51,7 @@ func (l *Lock) keep() {
 			}
 			if c.err != nil {
 				failures++
-				due = began.Add(min(backOff(failures), l.timing.Interval))
+				due = began.Add(retry.Pause(failures, l.timing.Interval))
 			} else {
 				failures = 0
 				due = c.lease.Sent.Add(l.timing.Interval)

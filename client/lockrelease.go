@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // unconfirmed tracks the lock requests whose outcome is unknown: the store may have applied
@@ -173,7 +175,7 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 	if err != nil {
 		done(nil, err)
 		d.err = err
-		d.again.Reset(backOff(d.attempt))
+		d.again.Reset(retry.Pause(d.attempt, 0))
 		return d.ifFinal(err)
 	}
 	d.last = r
@@ -223,7 +225,7 @@ func (d *deleter) handle(a deleteReply) error {
 	case d.answered:
 		d.again.Reset(time.Until(d.late))
 	default:
-		d.again.Reset(backOff(d.attempt))
+		d.again.Reset(retry.Pause(d.attempt, 0))
 	}
 	return nil
 }

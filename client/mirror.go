@@ -140,7 +140,7 @@ func (m *Mirror) run(ctx context.Context, w *Watch) {
 				attempt = 0
 			}
 		}
-		if m.s.sleep(ctx, backOff(attempt+1)) != nil {
+		if m.s.sleep(ctx, retry.Pause(attempt+1, 0)) != nil {
 			return
 		}
 		var err error

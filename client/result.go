@@ -44,11 +44,11 @@ func (ReplyInfo) isResult() {}
 //
 //	get, err := client.As[client.GetResult](s.Do(ctx, client.Get("setpoint")))
 //
-// The error is err or, if the result has another type, an *[InvalidError].
+// The error is err or, if the command has another type of result, a *[ReplyError]: the command was carried out.
 func As[R Result](r Result, err error) (R, error) {
 	result, ok := r.(R)
 	if err == nil && !ok {
-		err = invalid("the result is a %T, not a %T", r, result)
+		err = &ReplyError{fmt.Errorf("it is a %T, not a %T", r, result)}
 	}
 	return result, err
 }

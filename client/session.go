@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/sscli/sscli/internal/idtable"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/wire"

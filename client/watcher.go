@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/retry"
 )
 
 // A watcher manages the watches of a session: their connection, the registrations of their
@@ -43,7 +44,7 @@ type watcher struct {
 	dialing  bool                     // an attempt to connect is under way
 	attempt  int                      // attempts to connect since all watches were up
 	trouble  error                    // why there is no connection
-	retry    *time.Timer              // starts the next attempt; nil = none
+	again    *time.Timer              // starts the next attempt; nil = none
 }
 
 // newWatcher starts a watcher. The caller holds s.mu, and the session must not be closed.
@@ -269,22 +270,22 @@ func (v *watcher) resume() {
 }
 
 func (v *watcher) stopRetry() {
-	if v.retry != nil {
-		v.retry.Stop()
-		v.retry = nil
+	if v.again != nil {
+		v.again.Stop()
+		v.again = nil
 	}
 }
 
 // reconnect connects again, after a pause that grows with each attempt.
 func (v *watcher) reconnect() {
-	pause := backOff(v.attempt)
+	pause := retry.Pause(v.attempt, 0)
 	v.attempt++
 	if pause == 0 {
 		v.connect()
 		return
 	}
 	v.stopRetry()
-	v.retry = time.AfterFunc(pause, func() { v.post(v.connect) })
+	v.again = time.AfterFunc(pause, func() { v.post(v.connect) })
 }
 
 // connected handles the outcome of an attempt to connect.

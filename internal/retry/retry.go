@@ -1,5 +1,6 @@
-// Package retry repeats what may succeed later. Its one loop carries the requests of the command line, the
-// connections of a client, and those of the gateway.
+// Package retry repeats what may succeed later. Its one loop, [Do], carries the requests of the command line, the
+// connections of a client, and those of the gateway. What also has events to handle during a pause, such as a lock or a
+// watch, takes its pauses from [Pause].
 package retry
 
 import (

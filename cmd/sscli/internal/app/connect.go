@@ -67,18 +67,18 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 // o.Timeout, and attempts are repeated for up to --retry-for.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	a.Signals.Arm()
-	retry := a.NewRetry(a.Settings.RetryFor)
-	retry.Timeout = o.Timeout
+	r := a.NewRetry(a.Settings.RetryFor)
+	r.Timeout = o.Timeout
 	if a.Shell == nil {
 		return a.Session(ctx, o, func(s *client.Session) error {
-			if err := retry.Do(ctx, s.Connect); err != nil {
+			if err := r.Do(ctx, s.Connect); err != nil {
 				return err
 			}
 			return f(s)
 		})
 	}
 	var s *client.Session
-	err = retry.Do(ctx, func(ctx context.Context) (err error) {
+	err = r.Do(ctx, func(ctx context.Context) (err error) {
 		if s, err = a.Shell.Session(ctx); err == nil {
 			err = s.Connect(ctx)
 		}

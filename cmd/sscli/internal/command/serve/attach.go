@@ -102,9 +102,9 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		served.Observe, served.Log = log.Observe, a.Logger()
 	}
 	var attached *emulator.Attached
-	retry := a.NewRetry(a.Settings.RetryFor)
-	retry.Timeout = o.Timeout + 20*time.Second // the store also waits for other stores and tests itself
-	err = retry.Do(ctx, func(ctx context.Context) (err error) {
+	r := a.NewRetry(a.Settings.RetryFor)
+	r.Timeout = o.Timeout + 20*time.Second // the store also waits for other stores and tests itself
+	err = r.Do(ctx, func(ctx context.Context) (err error) {
 		attached, err = emulator.Attach(ctx, more)
 		return err
 	})

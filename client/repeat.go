@@ -9,9 +9,6 @@ import (
 	"github.com/sscli/sscli/internal/wait"
 )
 
-// backOff returns the pause before an attempt to reconnect; attempt 0 has no pause.
-func backOff(attempt int) time.Duration { return retry.Pause(attempt, 0) }
-
 // retried calls f, and calls it again for up to Options.RetryFor while there is no connection. c is the command that f sends; if
 // it only reads, f is also called again if its reply was lost. The zero Command stands for none.
 func retried[T any](ctx context.Context, s *Session, c Command, f func() (T, error)) (result T, err error) {
