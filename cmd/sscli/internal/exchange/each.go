@@ -112,7 +112,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		case o.Err != nil:
 			e.Err = o.Err
 		default:
-			e.GetResult = o.Reply.(client.GetResult)
+			e.GetResult = o.Result.(client.GetResult)
 			if e.Old != nil && e.Old.Load != nil {
 				if e.Old.Value, err = e.Old.Load(e.Value); err != nil {
 					return err

@@ -13,9 +13,9 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// An Outcome is how a request ended: its reply, or why there is none.
+// An Outcome is how a request ended: its result, or why there is none.
 type Outcome struct {
-	Reply   client.Result // nil after a DEL that was read back, although the key is gone
+	Result  client.Result // nil after a DEL that was read back, although the key is gone
 	Warning string        // for the user, about a write that was read back; empty = none
 	Err     error
 	unsent  bool // the request could not be sent
@@ -35,8 +35,8 @@ func (o *Outcome) Lost() *client.LostReplyError {
 // until their requests have expired, and then reads all their keys within one timeout. It leaves other outcomes as
 // they are.
 //
-// After a plain SET, if the key holds its value, Reply is the reply that the store would have sent,
-// as far as it can be known. After a DEL without a token, if the key is gone, Reply is nil. In both
+// After a plain SET, if the key holds its value, Result is what the store would have replied, as far as it can be
+// known. After a DEL without a token, if the key is gone, Result is nil. In both
 // cases, Warning says so. Every other outcome is an error: not applied, or unknown.
 func (s *Store) recover(ctx context.Context, outcomes ...*Outcome) {
 	var expired time.Time
@@ -58,7 +58,7 @@ func (s *Store) recover(ctx context.Context, outcomes ...*Outcome) {
 	var reading sync.WaitGroup
 	for _, o := range outcomes {
 		if lost := o.Lost(); lost != nil {
-			reading.Go(func() { o.Reply, o.Warning, o.Err = recoverOne(ctx, limited, s.Session, lost, s.timeout) })
+			reading.Go(func() { o.Result, o.Warning, o.Err = recoverOne(ctx, limited, s.Session, lost, s.timeout) })
 		}
 	}
 	reading.Wait()
@@ -66,7 +66,7 @@ func (s *Store) recover(ctx context.Context, outcomes ...*Outcome) {
 
 // recoverOne does the work of recover for one write. limited is ctx with the common deadline of all
 // writes.
-func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostReplyError, timeout time.Duration) (reply client.Result, warning string, err error) {
+func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostReplyError, timeout time.Duration) (result client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}

@@ -49,7 +49,7 @@ func NewBulk(a *app.App, s *client.Session) *Store {
 // reply are repeated, and a write without a reply is read back.
 func (s *Store) Do(ctx context.Context, c client.Command, send func(context.Context) (client.Result, error)) (o Outcome) {
 	o.Err = s.Retry.Do(ctx, func(ctx context.Context) (err error) {
-		o.Reply, err = send(ctx)
+		o.Result, err = send(ctx)
 		return err
 	})
 	o.Err = s.explain(ctx, c, o.Err)
@@ -67,7 +67,7 @@ func (s *Store) again(ctx context.Context, c client.Command, sent time.Time, o *
 		return
 	}
 	o.Err = s.Retry.Again(ctx, sent, o.Err, func(ctx context.Context) (err error) {
-		o.Reply, err = s.Session.Do(ctx, c)
+		o.Result, err = s.Session.Do(ctx, c)
 		return err
 	})
 	o.Err = s.explain(ctx, c, o.Err)

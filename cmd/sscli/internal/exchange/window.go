@@ -264,7 +264,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 		w.bytes -= len(c.Value())
 	}
 	if w.grows {
-		w.limit = min(w.limit+1, max(1, min(w.o.Limit, maxBytes/(size(p.outcome.Reply)+1))))
+		w.limit = min(w.limit+1, max(1, min(w.o.Limit, maxBytes/(size(p.outcome.Result)+1))))
 	}
 	item, outcome := p.item, p.outcome
 	*p = place[T]{}
@@ -277,7 +277,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 // await waits until the request is over.
 func (p *place[T]) await() {
 	if p.flight != nil {
-		p.outcome.Reply, p.outcome.Err = p.flight.Wait(context.Background())
+		p.outcome.Result, p.outcome.Err = p.flight.Wait(context.Background())
 		p.flight = nil
 	}
 }

@@ -135,14 +135,14 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 }
 
 // finish prints the result of the i-th command of a request, or returns its error.
-func finish(a *app.App, req Request, i int, answer exchange.Outcome) error {
-	if answer.Warning != "" {
-		a.Warn(answer.Warning)
+func finish(a *app.App, req Request, i int, o exchange.Outcome) error {
+	if o.Warning != "" {
+		a.Warn(o.Warning)
 	}
-	if answer.Err != nil {
-		return answer.Err
+	if o.Err != nil {
+		return o.Err
 	}
-	result, err := Present(a, &req, i, answer.Reply)
+	result, err := Present(a, &req, i, o.Result)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}

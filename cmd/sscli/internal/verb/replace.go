@@ -20,7 +20,7 @@ func ReadKey(ctx context.Context, a *app.App, s *client.Session, key string) (cl
 	if o.Err != nil {
 		return client.GetResult{}, o.Err
 	}
-	return o.Reply.(client.GetResult), nil
+	return o.Result.(client.GetResult), nil
 }
 
 // A State identifies the content of a key at the time it was read, by a digest of the version and the

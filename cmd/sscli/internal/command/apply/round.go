@@ -230,13 +230,13 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		r.app.Warn(it.Warning)
 	}
 	version, done := it.was.Version, true
-	switch reply := it.Reply.(type) {
+	switch result := it.Result.(type) {
 	case client.SetResult:
-		r.app.WarnOf(reply.Info())
-		version, done = reply.Version, reply.Applied
+		r.app.WarnOf(result.Info())
+		version, done = result.Version, result.Applied
 	case client.VDelResult:
-		r.app.WarnOf(reply.Info())
-		version, done = client.Version{}, reply.Deleted
+		r.app.WarnOf(result.Info())
+		version, done = client.Version{}, result.Deleted
 	}
 	now := it.want
 	if it.Err == nil && !done {

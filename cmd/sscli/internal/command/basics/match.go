@@ -91,28 +91,28 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err e
 
 // finish prints the result for a key. A key that another client deleted first counts as deleted: the exit
 // code is 0.
-func (m *matcher) finish(it match, answer exchange.Outcome) error {
+func (m *matcher) finish(it match, o exchange.Outcome) error {
 	result := format.Del{Op: "del", Key: it.key, Many: true, Changed: it.changed}
-	if answer.Warning != "" {
-		m.app.Warn(answer.Warning)
+	if o.Warning != "" {
+		m.app.Warn(o.Warning)
 	}
-	if answer.Err != nil {
+	if o.Err != nil {
 		if err := m.app.Flush(); err != nil { // print earlier results before the error
 			return err
 		}
-		if fault.IsA[*fault.UnknownError](answer.Err) {
+		if fault.IsA[*fault.UnknownError](o.Err) {
 			m.app.Wrote()
 		}
-		m.app.Refuse(&m.refused, answer.Err)
+		m.app.Refuse(&m.refused, o.Err)
 		return nil
 	}
-	if reply, ok := answer.Reply.(client.VDelResult); ok {
-		m.app.WarnOf(reply.Info())
-		result.Deleted, result.Changed = reply.Deleted, reply.Found && !reply.Deleted
-		if reply.Deleted {
+	if r, ok := o.Result.(client.VDelResult); ok {
+		m.app.WarnOf(r.Info())
+		result.Deleted, result.Changed = r.Deleted, r.Found && !r.Deleted
+		if r.Deleted {
 			m.app.Wrote()
 		}
-		result.Version, result.RTT = reply.Version, reply.RTT
+		result.Version, result.RTT = r.Version, r.RTT
 	}
 	if result.Changed {
 		m.changed = true

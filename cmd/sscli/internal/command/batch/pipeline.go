@@ -183,13 +183,13 @@ func (p *pipeline) flushOrEnd() { p.end(!p.flush()) }
 func (p *pipeline) finish(ctx context.Context, l *pendingLine, o exchange.Outcome) {
 	p.echo(l.line)
 	p.app.Line = l.line.Number
-	p.countNewer(l, o.Reply)
+	p.countNewer(l, o.Result)
 	var result format.Result
 	err := o.Err
 	if err == nil {
 		var info client.ReplyInfo
-		if o.Reply != nil {
-			info = o.Reply.Info()
+		if o.Result != nil {
+			info = o.Result.Info()
 		}
 		if o.Warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
 			p.flushOrEnd() // print earlier results first
@@ -197,7 +197,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine, o exchange.Outcom
 		if o.Warning != "" {
 			p.app.Warn(o.Warning)
 		}
-		result, err = verb.Present(p.app, &l.req, 0, o.Reply)
+		result, err = verb.Present(p.app, &l.req, 0, o.Result)
 	}
 	if result != nil && !p.flags.silent {
 		if queueErr := p.app.Queue(result); queueErr != nil {

@@ -221,7 +221,7 @@ func (v *view) readKeys(ctx context.Context, s *client.Session, readers map[stri
 			v.cannotRead(readers[key], o.Err)
 			return nil
 		}
-		got := o.Reply.(client.GetResult)
+		got := o.Result.(client.GetResult)
 		v.record(readers[key], got.Value, got.Found, got.Version, time.Now())
 		return nil
 	})

@@ -271,7 +271,7 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 	w := exchange.NewWindow(store, exchange.Options{Limited: ctx}, func(i int, o exchange.Outcome) error {
 		readings[i].status.Name = names[i]
 		if readings[i].err = errors.Unwrap(o.Err); o.Err == nil { // the caller names the lock
-			readings[i].set(names[i], o.Reply.(client.GetResult))
+			readings[i].set(names[i], o.Result.(client.GetResult))
 		}
 		return nil
 	})
