@@ -164,7 +164,7 @@ func (c *conn) runAll() error {
 			if c.s.local == nil && c.runInPipeline(args) {
 				continue
 			}
-			if c.busy {
+			if c.busy && !c.inLine {
 				c.enterLine()
 			}
 			c.run(args)
@@ -318,7 +318,9 @@ func (c *conn) run(args [][]byte) {
 	} else {
 		c.dispatch(args)
 	}
-	c.unmute()
+	if c.muted {
+		c.unmute()
+	}
 	if c.skip > 0 {
 		c.skip--
 	}
@@ -418,12 +420,14 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		}
 	}
 	if cmd.flags&usesStore != 0 {
-		c.busy = c.busy || cmd.flags&costly != 0
+		if cmd.flags&costly != 0 {
+			c.busy = true
+		}
 		c.lock()
 		if turns := c.s.opts.Turns; turns != nil && !c.inLine && !c.executing && turns.Crowded() && c.isCostly(cmd, args) {
 			c.standInLine()
 		}
-		if !c.executing {
+		if !c.executing && cmd.flags&reads == 0 {
 			if c.notifies = c.mayNotify(cmd, args); c.notifies && c.s.local.Full() {
 				c.unlock()
 				c.lock()
@@ -436,9 +440,11 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	if !c.executing {
 		c.sent = 0
 	}
-	err := c.look(cmd.looksAt(args))
-	if err == nil {
-		err = c.mayAnnounce(cmd, args)
+	var err error
+	if c.executing || cmd.flags&reads == 0 { // a read by itself is not limited
+		if err = c.look(cmd.looksAt(args)); err == nil {
+			err = c.mayAnnounce(cmd, args)
+		}
 	}
 	if err == nil {
 		err = cmd.run(c, args)
