@@ -105,7 +105,7 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 			if wrong, ok := errors.AsType[*Error](err); ok {
 				if errors.Is(err, errNotUTF8) && !o.Stored {
 					name := format.ShWord(cmp.Or(o.Name, "FILE"))
-					wrong.hint = suggest.Say("iconv -f WINDOWS-1252 -t UTF-8 " + name + " > NEW; in PowerShell 7: Get-Content -Encoding 1252 " + name + " | Set-Content NEW")
+					wrong.hint = append(suggest.Say("iconv -f WINDOWS-1252 -t UTF-8 "+name+" > NEW"), suggest.Say("in PowerShell 7: Get-Content -Encoding 1252 "+name+" | Set-Content NEW")...)
 				}
 				err = &fault.UsageError{Err: wrong, Hint: wrong.hint}
 			} else if fault.IsA[*files.SizeError](err) {

@@ -90,7 +90,7 @@ func (s *Store) explain(ctx context.Context, c client.Command, err error) error 
 		s.silent.Store(true)
 		return err
 	}
-	return &fault.NextError{Err: err, Hint: suggest.Say(fmt.Sprintf("the store answers other requests, so the value may be larger than any client can receive: "+
+	return &fault.NextError{Err: err, Hint: suggest.Try(fmt.Sprintf("the store answers other requests, so the value may be larger than any client can receive: "+
 		"a packet has at most %d bytes; divide such a value among several keys", s.Session.MaxPacketSize()))}
 }
 

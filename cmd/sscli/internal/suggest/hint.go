@@ -129,7 +129,7 @@ func parseWord(text string) Word {
 	return Word{Text: text}
 }
 
-// Say returns a hint of plain text.
+// Say returns a hint of one step, which is plain text.
 func Say(text string) Hint { return Hint{{{Text: text}}} }
 
 // Then returns the hint with text after its last step.

@@ -176,7 +176,7 @@ func (l *loader) store(ctx context.Context, s *client.Session) error {
 	if err == nil && len(l.value) > plan.MaxPacket {
 		err = &fault.UsageError{
 			Err:  fmt.Errorf("the value has %d bytes, and the broker accepts packets of at most %d; nothing was written", len(l.value), plan.MaxPacket),
-			Hint: suggest.Say("fewer or smaller records, split into several keys; or a larger maximum packet size at the broker"),
+			Hint: suggest.Try("fewer or smaller records, split into several keys; or a larger maximum packet size at the broker"),
 		}
 	}
 	if err != nil || l.dryRun {
