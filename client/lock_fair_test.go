@@ -27,6 +27,8 @@ type rivalry struct {
 	late    time.Duration // one request in four takes longer, by this on average, as on a busy machine
 	latency time.Duration // a request takes this long or up to half as much again; 0 = 1 ms
 	jitter  time.Duration // each request and notification takes longer, by this on average
+	named   bool          // the holders do not say when they were made
+	skew    time.Duration // the store's clock is ahead of the clients' by this
 	turns   int           // hand-overs; then the rivalry ends
 }
 
@@ -82,7 +84,7 @@ func (r rivalry) run(t *testing.T) (out tally) {
 		later := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(r.jitter)) }
 		out = tally{turns: make([]int, r.clients), requests: map[string]int{}}
 		var mu sync.Mutex
-		store := startVirtual(t, emulator.Options{Observe: func(e emulator.Event) {
+		store := startVirtual(t, emulator.Options{Skew: r.skew, Observe: func(e emulator.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e.Verb != "" {
@@ -117,11 +119,16 @@ func (r rivalry) run(t *testing.T) (out tally) {
 					if s == nil {
 						s = store.dial(t, newBarrier(), Options{})
 					}
-					o := LockOptions{Holder: fmt.Appendf(nil, "%d:%d", i, began.UnixNano())}
+					var o LockOptions
+					if r.named {
+						o.Holder = fmt.Appendf(nil, "%d:%d", i, began.UnixNano())
+					}
 					var l *Lock
 					var err error
 					if r.oneShot {
-						_, err = s.AcquireLock(ctx, theLock, o)
+						var lease Lease
+						lease, err = s.AcquireLock(ctx, theLock, o)
+						o.Holder = lease.Holder
 					} else {
 						l, err = s.Lock(ctx, theLock, o)
 					}
@@ -192,7 +199,7 @@ var lockTurns = flag.Int("lock.turns", 300, "how many hand-overs of a lock that 
 func TestLockFair(t *testing.T) {
 	t.Parallel()
 	test := func(r rivalry) {
-		const most = 8 // the goal is 6; the rest is chance: 5.8 was seen with a new session each turn, and 4.0 without
+		const most = 6 // 4.6 was seen for two clients with a new session each turn, whose mean wait is 3 ms, and 3.5 for others
 		r.turns, r.oneShot = max(*lockTurns, 15*r.clients), r.fresh
 		if r.fresh {
 			r.away = 15 * time.Millisecond
@@ -230,7 +237,7 @@ func TestLockFair(t *testing.T) {
 }
 
 // TestLockFairLate: where some requests take many times as long as others, as for processes on a busy machine, nobody
-// starves: the longest wait of clients that try in any order would be about seven mean waits.
+// waits long either: of clients that try in any order, one would wait for about seven mean waits.
 func TestLockFairLate(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{false, true} {
@@ -238,8 +245,31 @@ func TestLockFairLate(t *testing.T) {
 			for _, clients := range []int{3, 10} {
 				out := rivalry{clients: clients, hold: 30 * time.Millisecond, late: late, turns: *lockTurns, fresh: fresh, oneShot: fresh}.run(t)
 				t.Logf("fresh %t, %d clients, late %v: %v", fresh, clients, late, out)
-				if out.ratio() > 14 || out.share() < 1./3 {
+				if out.ratio() > 7 || out.share() < 1./3 {
 					t.Errorf("fresh %t, %d clients, late %v: the longest wait is %.1f mean waits, the smallest share %.2f", fresh, clients, late, out.ratio(), out.share())
+				}
+			}
+		}
+	}
+}
+
+// TestLockFairUnknown: clients that cannot know how long others had waited, because their holders do not tell, leave the lock to
+// each other nevertheless; and clocks that differ from the store's change nothing.
+func TestLockFairUnknown(t *testing.T) {
+	t.Parallel()
+	for _, r := range []rivalry{{named: true}, {skew: 30 * time.Second}, {skew: -30 * time.Second}} {
+		for _, clients := range []int{3, 10, 40} {
+			r.clients, r.hold, r.turns = clients, 30*time.Millisecond, max(*lockTurns, 15*clients)
+			if full.Race && clients > 10 {
+				continue
+			}
+			for _, fresh := range []bool{false, true} {
+				r.fresh, r.oneShot = fresh, fresh
+				out := r.run(t)
+				what := fmt.Sprintf("%d clients, named %t, skew %v, fresh %t", clients, r.named, r.skew, fresh)
+				t.Logf("%s: %v", what, out)
+				if gap := out.gaps / time.Duration(out.handOvers()); out.ratio() > 8 || out.share() < 1./3 || gap > 10*time.Millisecond {
+					t.Errorf("%s: the longest wait is %.1f mean waits, the smallest share %.2f, and the lock is free for %v", what, out.ratio(), out.share(), gap)
 				}
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -69,7 +68,7 @@ type acquisition struct {
 	w       *Watch // nil with LockOptions.Try
 	began   time.Time
 	settles bool       // no attempt may be applied after the last one, because nobody would undo it
-	unique  bool       // the holder is generated, so no other acquisition uses it
+	unique  bool       // the holder is generated before the first attempt, so no other acquisition uses it
 	again   bool       // the holder already held the lock before the first attempt
 	first   bool       // no attempt was answered and there is no Wait: give up if this one is not answered
 	until   time.Time  // the deadline for undoing attempts; zero until giveUp sets it
@@ -87,7 +86,8 @@ type acquisition struct {
 	passed    int           // how often the lock has passed quickly since it last passed slowly
 	since     time.Time     // when the first of these holders was reported
 	lastPace  time.Duration // see pace, at the last rest
-	gap       time.Duration // how long the lock is free when it passes, beyond a round trip; one pass changes it by a fourth
+	refusals  int           // how many attempts were refused since the watch began
+	usual     time.Duration // how long those who acquire the lock have waited; one of them changes it by a fourth; 0 = not known
 	roundTrip time.Duration // of the watch, then of refused attempts; less if others took the lock in less
 
 	reported    []byte    // the holder last passed to OnWait
@@ -106,9 +106,6 @@ func (s *Session) newAcquisition(name string, options []LockOptions) (*acquisiti
 		return nil, invalid("the wait %v must not be negative", o.Wait)
 	}
 	unique := len(o.Holder) == 0
-	if unique {
-		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())
-	}
 	o.Holder = bytes.Clone(o.Holder) // the caller may change its own
 	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), unique: unique, status: LockStatus{Name: name, Held: true}}
 	return a, Get(name).Check()
@@ -148,7 +145,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		a.w, a.passed = w, 0
+		a.w, a.passed, a.refusals = w, 0, 0
 		a.reportTrouble(nil)
 		return nil
 	case ctx.Err() != nil:
@@ -185,7 +182,7 @@ func (a *acquisition) closeWatch(ctx context.Context) {
 	_ = a.w.close(ctx)
 }
 
-// readHolder sets a.again: whether o.Holder already holds the lock.
+// readHolder generates the holder if there is none, and sets a.again: whether o.Holder already holds the lock.
 func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	before := a.status
 	switch {
@@ -194,6 +191,13 @@ func (a *acquisition) readHolder(ctx context.Context) (err error) {
 		before = a.status
 	case !a.unique:
 		before, err = a.s.LockStatus(ctx, a.name)
+	}
+	if a.unique {
+		var began time.Time
+		if !a.status.Token.IsZero() { // so the session's clock is not behind the version of the lock
+			began = a.s.clock.Stamp(time.Now()).Time().Add(-time.Since(a.began))
+		}
+		a.o.Holder = newHolder(cmp.Or(a.o.HolderName, a.s.o.ClientID), began)
 	}
 	a.again = err == nil && bytes.Equal(before.Holder, a.o.Holder)
 	return err
@@ -245,6 +249,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			return c.lease, nil
 		case c.err == nil:
 			a.answered, failures = true, 0
+			a.refusals++
 			a.reportTrouble(nil)
 			took := time.Since(c.lease.Sent)
 			a.roundTrip = min(took, cmp.Or(a.roundTrip, took)*5/4) // one attempt that took long changes it little
@@ -374,7 +379,7 @@ func (a *acquisition) readEvents() error {
 			case e.Kind == EventDelete:
 				a.released = e.Time
 			case e.Kind == EventSet && !bytes.Equal(e.Value, a.status.Holder):
-				a.countPass(e.Time)
+				a.countPass(e)
 			}
 			a.free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version

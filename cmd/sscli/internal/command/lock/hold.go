@@ -106,7 +106,6 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, o c
 			a.Inform("released lock " + format.Brief(l.Name()))
 		}
 	}()
-	o.Holder = l.Holder()
 	if err := a.Emit(f.result("hold", o, l.Lease())); err != nil {
 		return err
 	}

@@ -254,5 +254,5 @@ func (f *lockFlags) busyError(err error) error {
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing()
-	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: lease.Token, TTL: t.TTL}
+	return format.Lock{Op: op, Name: f.name, Holder: string(lease.Holder), Token: lease.Token, TTL: t.TTL}
 }

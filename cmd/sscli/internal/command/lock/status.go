@@ -141,7 +141,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 // looksHeld reports whether a key that nobody named looks like a lock that is held: it was renewed, its value is a
 // holder as sscli generates it, or could be one and is new.
 func (l *lister) looksHeld(s format.LockStatus) bool {
-	return s.Renewals.Seen > 0 || isProcessHolder(s.Holder) ||
+	return s.Renewals.Seen > 0 || client.IsGeneratedHolder([]byte(s.Holder)) ||
 		s.Age < longLease+wire.MaxDrift && notHolder([]byte(s.Holder)) == "" && !json.Valid([]byte(s.Holder))
 }
 

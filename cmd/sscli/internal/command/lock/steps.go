@@ -134,15 +134,15 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 		err = a.Emit(result)
 		switch e, ok := errors.AsType[*fault.OutputError](err); {
 		case ok && result.Op == "acquire" && !f.again:
-			err = errors.Join(err, giveBack(ctx, a, s, f.name, o))
+			err = errors.Join(err, giveBack(ctx, a, s, f.name, result.Holder))
 		case ok && result.Op == "acquire":
-			a.Inform("lock " + format.Brief(f.name) + " stays held, because " + format.Brief(string(o.Holder)) + " held it before")
+			a.Inform("lock " + format.Brief(f.name) + " stays held, because " + format.Brief(result.Holder) + " held it before")
 			e.Done = true
 		case ok:
 			e.Done = true
 		case f.generated: // also with --quiet: without the name, nobody could renew or release the lock
-			a.Say(format.Note{Level: format.Notice, Message: "the holder is " + string(o.Holder),
-				Hint: a.Hint(suggest.Try("`sscli lock release NAME --holder VALUE` releases the lock").Fill(suggest.Name, f.name).Fill(suggest.Value, string(o.Holder)))})
+			a.Say(format.Note{Level: format.Notice, Message: "the holder is " + result.Holder,
+				Hint: a.Hint(suggest.Try("`sscli lock release NAME --holder VALUE` releases the lock").Fill(suggest.Name, f.name).Fill(suggest.Value, result.Holder))})
 		}
 		return err
 	})
@@ -156,8 +156,8 @@ func twoTimeouts(timeout time.Duration) time.Duration {
 
 // giveBack releases a lock whose token could not be printed, because nobody would know that the lock is
 // held. It works even after a signal, and takes at most the timeout of the session.
-func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
-	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o.Holder); err != nil {
+func giveBack(ctx context.Context, a *app.App, s *client.Session, name, holder string) error {
+	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, []byte(holder)); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)
 	}
 	a.Inform("lock " + format.Brief(name) + " was released again, because its token could not be printed")
