@@ -173,7 +173,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 				}
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: %s", e.Text, lacks))
 			case named && does:
-				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, strings.TrimPrefix(e.String(), e.Methods.String()+" ")))
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, e.on()))
 			case named && bound && store && e.Type != "" && b.matches(who, a):
 				consider(method, r, e, fmt.Sprintf("it allows %s, not %s", e.Methods, a.Method))
 			}

@@ -42,17 +42,19 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		}
 	}
 	for _, victim := range victims {
-		what, topic := "", strings.Replace(wire.NotifyFilter(victim), wildOne, "6B", 1)
-		if b.covers(topic, false) {
-			what = "notifications"
-		}
+		var what []string
+		topic := wire.NotifyTopic(victim, "k")
+		notified := b.covers(topic, false)
 		for _, f := range responseForms(victim) {
 			if b.covers(f[1], false) {
-				what, topic = strings.TrimSuffix("replies and "+what, " and "), f[1]
+				what, topic = append(what, "replies"), f[1]
 				break
 			}
 		}
-		if what == "" {
+		if notified {
+			what = append(what, "notifications")
+		}
+		if what == nil {
 			continue
 		}
 		whose := "of other clients"
@@ -63,8 +65,8 @@ func (c *checker) covers(a *actor, e *Entry) bool {
 		if e.Methods == Publish {
 			id, can = idNotifier, "can send forged ones"
 		}
-		mend, hint := c.isolate(a, e, b, what, victim)
-		c.find(id, e.Line, Warning, mend, hint, "%s %s covers the %s %s: %s %s", e.Methods, e.Text, what, whose, a.key(), can)
+		mend, hint := c.isolate(a, e, b, notified, victim)
+		c.find(id, e.Line, Warning, mend, hint, "%s %s covers the %s %s: %s %s", e.Methods, e.Text, strings.Join(what, " and "), whose, a.key(), can)
 		c.prove(allowing(own, Action{e.Methods, topic}))
 		return true
 	}
@@ -81,8 +83,9 @@ func (e *Entry) named() (all []string) {
 	return all
 }
 
-// isolate returns an entry in place of one that covers a victim's topics, and says what to write.
-func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (mend *Mend, hint string) {
+// isolate returns an entry in place of one that covers a victim's topics, and says what to write. notified reports whether
+// they include those of notifications.
+func (c *checker) isolate(a *actor, e *Entry, b *bound, notified bool, victim string) (mend *Mend, hint string) {
 	id := a.full.clients[0].ClientID
 	first := b.levels[0]
 	switch {
@@ -92,7 +95,7 @@ func (c *checker) isolate(a *actor, e *Entry, b *bound, what, victim string) (me
 		return nil, "list the topics that it needs: those of applications, and none of the store's below clients/"
 	case b.wild[0] || len(b.levels) < 3 && b.wild[len(b.wild)-1]:
 		return nil, "list the topics that it needs: those of applications, and clients/{principal.clientId}/#; a filter that begins with + or # covers all of clients/"
-	case first == "clients" && what == "replies":
+	case first == "clients" && !notified:
 		better := e.changed("clients/{principal.clientId}/#")
 		if own, ok := better.bind(&a.full.clients[0].Principal); ok && own.covers(wire.ResponseTopic(id), true) && !own.covers(wire.HexResponseTopic(victim), true) && !own.covers(wire.ResponseTopic(victim), true) {
 			hint = "write \"clients/{principal.clientId}/#\"; the Go SDK writes the id in hexadecimal, for which no token stands"

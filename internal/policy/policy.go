@@ -362,14 +362,22 @@ func (e *Entry) Never() string { return e.never }
 
 // String returns an entry as text, such as Read colors/*.
 func (e *Entry) String() string {
-	text := e.Methods.String()
-	if e.Text != "" {
-		text += " " + e.Text
+	if on := e.on(); on != "" {
+		return e.Methods.String() + " " + on
 	}
-	if e.Type == String || e.Type == Binary {
-		text += " (" + string(e.Type) + ")"
+	return e.Methods.String()
+}
+
+// on returns what an entry is for, such as colors/red (String); "" = of Connect, or empty.
+func (e *Entry) on() string {
+	switch kind := "(" + string(e.Type) + ")"; {
+	case e.Type != String && e.Type != Binary:
+		return e.Text
+	case e.Text == "":
+		return kind
+	default:
+		return e.Text + " " + kind
 	}
-	return text
 }
 
 // Principals returns whom a rule is for, as text.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -268,19 +269,22 @@ func ResourceOf(ctx context.Context, name string, rules []*Rule) string {
 	if err != nil {
 		return text
 	}
-	lines := strings.Split(text, "\n")
+	type comment struct {
+		ids []string
+		why string
+	}
+	lines, comments := strings.Split(text, "\n"), make(map[int]comment)
 	for _, f := range p.Check(ctx, Warning) {
 		why := map[string]string{
 			idDialect: "its name is so", idBlank: "its name is so", idWatch: "it was not seen to watch", idLock: "it was not seen to read",
 			idClaimed: "the client had no login, and a client id proves nothing",
 		}[f.ID]
-		if line := &lines[f.Line-1]; why != "" && !strings.Contains(*line, f.ID) {
-			if before, after, found := strings.Cut(*line, "  # sscli:ignore "); found {
-				*line = before + "  # sscli:ignore " + f.ID + ", " + after
-			} else {
-				*line += "  # sscli:ignore " + f.ID + ": " + why
-			}
+		if c := comments[f.Line]; why != "" && !slices.Contains(c.ids, f.ID) {
+			comments[f.Line] = comment{slices.Insert(c.ids, 0, f.ID), cmp.Or(c.why, why)}
 		}
+	}
+	for line, c := range comments {
+		lines[line-1] += "  # sscli:ignore " + strings.Join(c.ids, ", ") + ": " + c.why
 	}
 	return strings.Join(lines, "\n")
 }

@@ -38,9 +38,14 @@ var ErrForbiddenResponseTopic = errors.New("the broker forbids this response top
 // the id in hexadecimal.
 func ResponseTopic(clientID string) string {
 	if isTopicLabel(clientID) {
-		return "clients/" + clientID + "/services/statestore/_any_/command/invoke/response"
+		return PlainResponseTopic(clientID)
 	}
 	return HexResponseTopic(clientID)
+}
+
+// PlainResponseTopic returns the topic for the replies to a client that contains the id, or a token for it, unchanged.
+func PlainResponseTopic(level string) string {
+	return "clients/" + level + "/services/statestore/_any_/command/invoke/response"
 }
 
 // HexResponseTopic returns the topic for the replies to a client that contains the id in hexadecimal.

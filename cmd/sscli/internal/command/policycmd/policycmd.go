@@ -202,9 +202,9 @@ func table(ctx context.Context, a *app.App, p *policy.Policy, markdown, one bool
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			where := strings.TrimSuffix(p.Where(e), "."+e.Path)
-			if one {
-				where = "line " + strings.TrimPrefix(where, p.Resources[r.Resource].File+":")
+			where := fmt.Sprintf("line %d %s", e.Line, r.Name)
+			if !one {
+				where = fmt.Sprintf("%s:%d %s", p.Resources[r.Resource].File, e.Line, r.Name)
 			}
 			on := e.Text
 			if len(e.ClientIDs) > 0 {

@@ -60,7 +60,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 			return nil, fault.Usagef("%s: %w", format.Location(name, 0, 0), err)
 		}
 		n := 0
-		t := trace{seen: s, open: make(map[string][]*attempt)}
+		t := trace{seen: s, acks: make(map[ack][]*attempt), replies: make(map[string][]*attempt)}
 		for line := range strings.Lines(string(decoded)) {
 			n++
 			if ctx.Err() != nil {
@@ -122,8 +122,7 @@ func request(d policy.Deed, reply string) (all []policy.Deed) {
 		reply = wire.ResponseTopic(d.ClientID)
 		d.Written = d.ClientID == ""
 		if d.Written {
-			reply = wire.ResponseTopic("CLIENT")
-			reply = strings.Replace(reply, "CLIENT", "{principal.clientId}", 1)
+			reply = wire.PlainResponseTopic("{principal.clientId}")
 		}
 	}
 	for _, a := range []policy.Action{{Method: policy.Connect}, {Method: policy.Publish, On: wire.RequestTopic}, {Method: policy.Subscribe, On: reply}} {

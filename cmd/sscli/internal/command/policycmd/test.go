@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -342,7 +343,7 @@ func (s suite) String() string {
 		lead := "  - "
 		field := func(name, value string) {
 			if value != "" {
-				fmt.Fprintf(&b, "%s%s: %s\n", lead, name, value)
+				fmt.Fprintf(&b, "%s%s:%s\n", lead, name, value)
 				lead = "    "
 			}
 		}
@@ -350,20 +351,19 @@ func (s suite) String() string {
 			if text == "" {
 				return ""
 			}
-			return yamltext.Quote(text)
+			return " " + yamltext.Quote(text)
 		}
 		field("user", quote(t.Username))
 		field("clientId", quote(t.ClientID))
 		var pairs []string
-		for _, pair := range attributePairs(t.Attributes) {
-			name, value, _ := strings.Cut(pair, "=")
-			pairs = append(pairs, yamltext.Quote(name)+": "+yamltext.Quote(value))
+		for _, name := range slices.Sorted(maps.Keys(t.Attributes)) {
+			pairs = append(pairs, yamltext.Quote(name)+": "+yamltext.Quote(t.Attributes[name]))
 		}
 		if len(pairs) > 0 {
-			field("attributes", "{"+strings.Join(pairs, ", ")+"}")
+			field("attributes", " {"+strings.Join(pairs, ", ")+"}")
 		}
 		if t.library != policy.Clients[0] {
-			field("as", t.library)
+			field("as", " "+t.library)
 		}
 		for _, allow := range []bool{true, false} {
 			var list strings.Builder
@@ -375,5 +375,5 @@ func (s suite) String() string {
 			field(allowWord(allow), list.String())
 		}
 	}
-	return strings.ReplaceAll(b.String(), ": \n", ":\n")
+	return b.String()
 }

@@ -3,9 +3,7 @@ package policycmd
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sscli/sscli/internal/mqtt"
@@ -19,8 +17,17 @@ type trace struct {
 	seen *seen
 	who  policy.Principal
 	all  []*attempt
-	from int                   // index in all of the last CONNECT
-	open map[string][]*attempt // those without an answer, by a packet's type and identifier, or by correlation data
+	from int // index in all of the last CONNECT
+
+	// Attempts without an answer.
+	acks    map[ack][]*attempt
+	replies map[string][]*attempt // by correlation data
+}
+
+// An ack says which packet of a connection the broker answers.
+type ack struct {
+	packet string
+	id     int
 }
 
 // An attempt is what the client needs for a packet or, of SUBSCRIBE, for one filter.
@@ -29,13 +36,12 @@ type attempt struct {
 	refused bool
 }
 
-// try adds an attempt, whose answer has one of the names.
-func (t *trace) try(deeds []policy.Deed, names ...string) {
-	a := &attempt{deeds: deeds}
+// try adds an attempt for a packet.
+func (t *trace) try(p *packet, deeds ...policy.Deed) *attempt {
+	a, answer := &attempt{deeds: deeds}, ack{p.Packet, p.ID}
 	t.all = append(t.all, a)
-	for _, name := range names {
-		t.open[name] = append(t.open[name], a)
-	}
+	t.acks[answer] = append(t.acks[answer], a)
+	return a
 }
 
 // end adds what was not refused.
@@ -65,22 +71,22 @@ type packet struct {
 // received reads what the broker sent.
 func (t *trace) received(p *packet) {
 	var attempts []*attempt
-	switch id := strconv.Itoa(p.ID); p.Packet {
+	switch p.Packet {
 	case "CONNACK":
 		attempts = t.all[t.from:] // SUBSCRIBE may have been sent with CONNECT
 		p.Codes = slices.Repeat(p.Codes, len(attempts))
 	case "SUBACK", "PUBACK":
-		name := map[string]string{"SUBACK": "SUBSCRIBE #", "PUBACK": "PUBLISH #"}[p.Packet] + id
-		attempts = t.open[name]
-		delete(t.open, name)
+		answer := ack{map[string]string{"SUBACK": "SUBSCRIBE", "PUBACK": "PUBLISH"}[p.Packet], p.ID}
+		attempts = t.acks[answer]
+		delete(t.acks, answer)
 	case "PUBLISH":
 		text, isError := strings.CutPrefix(p.Payload, "-ERR")
 		if isError && unauthorized(strings.Trim(text, ": \r\n")) {
-			for _, a := range t.open[p.Correlation] {
+			for _, a := range t.replies[p.Correlation] {
 				a.refused = true
 			}
 		}
-		delete(t.open, p.Correlation)
+		delete(t.replies, p.Correlation)
 	}
 	for i, a := range attempts {
 		a.refused = a.refused || i < len(p.Codes) && slices.Contains(refusals, p.Codes[i])
@@ -92,23 +98,22 @@ var refusals = []int{int(mqtt.ReasonBadLogin), int(mqtt.ReasonNotAuthorized), in
 
 func (t *trace) sent(p *packet) error {
 	d := policy.Deed{Principal: t.who}
-	name := p.Packet + " #" + strconv.Itoa(p.ID)
 	switch p.Packet {
 	case "CONNECT":
 		t.who = policy.Principal{ClientID: p.Client, Username: p.User}
 		d.Principal, d.Method = t.who, policy.Connect
 		t.from = len(t.all)
-		maps.DeleteFunc(t.open, func(name string, _ []*attempt) bool { return strings.Contains(name, "#") }) // another connection's identifiers
-		t.try([]policy.Deed{d})
+		clear(t.acks) // another connection's identifiers
+		t.try(p, d)
 	case "SUBSCRIBE":
 		for _, filter := range p.Filters {
 			d.Action = policy.Action{Method: policy.Subscribe, On: filter}
-			t.try([]policy.Deed{d}, name)
+			t.try(p, d)
 		}
 	case "PUBLISH":
 		if p.Topic != wire.RequestTopic {
 			d.Action = policy.Action{Method: policy.Publish, On: p.Topic}
-			t.try([]policy.Deed{d}, name)
+			t.try(p, d)
 			return nil
 		}
 		words := make([]string, len(p.Words))
@@ -118,7 +123,8 @@ func (t *trace) sent(p *packet) error {
 				return fmt.Errorf("words: %w", err)
 			}
 		}
-		t.try(t.request(d, p.ResponseTopic, words), name, p.Correlation)
+		a := t.try(p, t.request(d, p.ResponseTopic, words)...)
+		t.replies[p.Correlation] = append(t.replies[p.Correlation], a)
 	}
 	return nil
 }
