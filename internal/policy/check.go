@@ -25,7 +25,7 @@ func (p *Policy) Check(ctx context.Context, least Severity) []Finding {
 		}
 	}
 	for i, res := range p.Resources {
-		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[opened][]*actor), values: make(map[*Rule]map[string]*tokenValues), kinds: make(map[int][]string), near: make(map[string]string), lacks: make(map[string]*lack), locked: make(map[*Rule][]*Entry), watches: make(map[*actor]bool), work: maxWork, left: make(map[*Rule]int)}
+		c := checker{ctx: ctx, least: least, file: res.File, policy: &Policy{Rules: rules[i], Resources: p.Resources}, unused: suffix(rules[i]), open: make(map[opened][]*actor), values: make(map[*Rule]map[string]*tokenValues), kinds: make(map[int][]string), near: make(map[string]string), lacks: make(map[lackID]*lack), locked: make(map[*Rule][]*Entry), watches: make(map[*actor]bool), work: maxWork, left: make(map[*Rule]int)}
 		c.policy.indexRules()
 		c.run()
 		all = append(all, c.all...)
@@ -66,7 +66,7 @@ type checker struct {
 	readers []*actor                          // a few of those that may read keys
 	watches map[*actor]bool                   // of readers: may watch its own keys, and only them
 
-	lacks  map[string]*lack // of a rule's actors, by line and message
+	lacks  map[lackID]*lack // of a rule's actors
 	lacked []*lack          // in their order
 }
 

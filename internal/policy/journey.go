@@ -184,9 +184,6 @@ func (c *checker) together(a *actor, step int, may func(both alternative, other 
 	return false
 }
 
-// whoever stands for the alternatives in the message of a lack.
-const whoever = "\x00"
-
 // need reports that an actor's clients may do none of some steps. If mend is set, rules for others may allow them.
 func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, step ...int) {
 	t := &a.bare
@@ -200,17 +197,17 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 	if a.id == "" && slices.ContainsFunc(t.clients, granted) {
 		return
 	}
-	l.Message = "no rule allows " + what + " for " + whoever + consequence
+	l.lackText = lackText{"no rule allows " + what + " for ", consequence}
 	switch attempt := c.attempt(a, step...); {
 	case attempt != nil:
 		l.Line, l.old = attempt.Line, attempt
 		l.Severity = max(l.Severity, Warning)
-		l.Message += ", although this one seems to be meant for it"
+		l.after += ", although this one seems to be meant for it"
 		entry := l.entry
 		l.entry = func(a *actor) *Entry { return attempt.changed(entry(a).Text) }
 	case may(a.full.may):
 		l.ID, l.Severity = idAttribute, Warning
-		l.Message = fmt.Sprintf("%s is allowed to %s only with the attribute %s, which no rule asks of it", what, whoever, a.madeUp())
+		l.lackText = lackText{what + " is allowed to ", " only with the attribute " + a.madeUp() + ", which no rule asks of it"}
 	case l.Severity < c.least:
 		return
 	default:
@@ -221,7 +218,7 @@ func (c *checker) need(a *actor, l lack, what, consequence string, mend bool, st
 			}
 			if other != "" {
 				l.Severity, l.entry = Info, nil
-				l.Message = "only rules for others, such as " + other + ", allow " + what + " for " + whoever
+				l.lackText = lackText{"only rules for others, such as " + other + ", allow " + what + " for ", ""}
 				break
 			}
 		}
@@ -257,15 +254,16 @@ func (c *checker) journeys(a *actor) {
 	chosen := !replies && t.reply != "" && c.attempt(a, responses...) == nil
 	if a.keys == 0 {
 		if t.may[stepRequest] && (replies || chosen) && c.elsewhere(a, stepKeys) == "" {
-			c.lack(a, lack{Finding: Finding{ID: idKeys, Line: a.line, Severity: Warning, Message: "no rule allows any key to " + whoever + ", which may send requests and get replies", Hint: "stateStoreResources: with the keys that it uses"}})
+			c.lack(a, lack{Finding: Finding{ID: idKeys, Line: a.line, Severity: Warning, Hint: "stateStoreResources: with the keys that it uses"},
+				lackText: lackText{"no rule allows any key to ", ", which may send requests and get replies"}})
 		}
 		return
 	}
 	half := t.may[stepRequest] != (replies || chosen) // what it has of its own shows that it does not rely on others
 	c.need(a, lacking(idRequest, Error, topicEntry(Publish, wire.RequestTopic)), "Publish on the topic of requests", ": the keys cannot be used", !half, stepRequest)
 	if chosen {
-		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics that sscli and the SDKs choose for " + whoever,
-			Hint: "let its clients name the response topic, such as sscli --response-topic " + t.reply}})
+		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Hint: "let its clients name the response topic, such as sscli --response-topic " + t.reply},
+			lackText: lackText{"no rule allows Subscribe on the response topics that sscli and the SDKs choose for ", ""}})
 	} else {
 		c.need(a, lacking(idReplies, Error, replyEntry), "Subscribe on a response topic", ": the store's replies do not arrive", !half, responses...)
 	}
@@ -388,16 +386,16 @@ func (c *checker) some(a *actor, l lack, what, consequence string, step ...int) 
 			others = append(others, client.ClientID)
 		}
 	}
-	l.entry, l.Proofs = nil, nil
+	l.entry, l.Proofs, l.before = nil, nil, "no rule allows "+what+" for "
 	switch {
 	case len(listed) > 0:
 		who := " as " + listed[0]
 		if n := len(listed) - 1; n > 0 {
 			who += fmt.Sprintf(" and %d more", n)
 		}
-		l.Severity, l.Message = min(l.Severity, Warning), "no rule allows "+what+" for "+whoever+who+consequence
+		l.Severity, l.after = min(l.Severity, Warning), who+consequence
 	case len(others) > 0:
-		l.Severity, l.Message = Info, "no rule allows "+what+" for "+whoever+" as other clients, such as "+others[0]+consequence
+		l.Severity, l.after = Info, " as other clients, such as "+others[0]+consequence
 	default:
 		return
 	}
@@ -415,7 +413,7 @@ func (c *checker) forms(a *actor) {
 		}
 	}
 	if len(missing) > 0 {
-		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Message: "no rule allows Subscribe on the response topics of " + strings.Join(missing, " and ") + " for " + whoever,
-			Hint: "list the topic of each client in full, such as " + strings.Join(topics, ", ") + " for client id " + id}})
+		c.lack(a, lack{Finding: Finding{ID: idForms, Line: a.line, Severity: Info, Hint: "list the topic of each client in full, such as " + strings.Join(topics, ", ") + " for client id " + id},
+			lackText: lackText{"no rule allows Subscribe on the response topics of " + strings.Join(missing, " and ") + " for ", ""}})
 	}
 }

@@ -47,8 +47,8 @@ func (c *checker) locks(a *actor) (found bool) {
 			both := *e
 			both.Methods = Read | Write
 			l := lack{step: reads, old: e, entry: func(*actor) *Entry { return (&both).changed(e.Text) }}
-			l.Finding = Finding{ID: idLock, Line: e.Line, Severity: Warning, Proofs: []Proof{{Deed: Deed{Principal: who, Action: read}}},
-				Message: "no rule allows Read on " + e.Text + " for " + whoever + ": it cannot wait for the lock, nor see who holds it"}
+			l.Finding = Finding{ID: idLock, Line: e.Line, Severity: Warning, Proofs: []Proof{{Deed: Deed{Principal: who, Action: read}}}}
+			l.lackText = lackText{"no rule allows Read on " + e.Text + " for ", ": it cannot wait for the lock, nor see who holds it"}
 			c.lack(a, l)
 			return true
 		}

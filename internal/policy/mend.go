@@ -4,23 +4,32 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // A lack is a step that clients of one or more actors miss.
 type lack struct {
-	Finding
+	Finding // without Message
+	lackText
 	actors []*actor
 	step   func(*actor, []*Rule) bool // with the mend, the actor has what it lacks
 	entry  func(*actor) *Entry        // of the mend
 	old    *Entry                     // the entry that the mend replaces; nil = a rule is added
 }
 
+// A lackText is the message of a lack, apart from the clients.
+type lackText struct{ before, after string }
+
+// A lackID is equal for the lacks that are one finding.
+type lackID struct {
+	line int
+	lackText
+}
+
 func (c *checker) lack(a *actor, l lack) {
 	if l.Severity < c.least {
 		return
 	}
-	id := fmt.Sprint(l.Line, l.Message)
+	id := lackID{l.Line, l.lackText}
 	known := c.lacks[id]
 	if known == nil {
 		known = &l
@@ -38,7 +47,7 @@ func (c *checker) flush() {
 		if n := len(l.actors) - 1; n > 0 {
 			who += fmt.Sprintf(" and %d more", n)
 		}
-		l.Message = strings.Replace(l.Message, whoever, who, 1)
+		l.Message = l.before + who + l.after
 		if l.entry != nil {
 			c.mend(l)
 		}
