@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MaxDrift is how far the reading of a Clock may be ahead of the wall clock. The SDKs and the store
-// have the same limit (protocol.md 3.2, 3.4).
+// MaxDrift is how far the reading of a Clock may be ahead of the wall clock. The SDKs have the same limit, and
+// the store refuses a timestamp or a fencing token that is further ahead of its clock (protocol.md 3.2, 3.4, 4 row 12).
 const MaxDrift = 60 * time.Second
 
 // The errors of a [Clock]. The clock is unchanged when a method returns one.

@@ -251,14 +251,10 @@ func CheckFenceKey(env Env, key string) error {
 	}
 }
 
-// MaxFenceAhead is the maximum time that a token may be ahead of the store's clock. The store refuses a
-// token that is further ahead (protocol.md 4 row 12).
-const MaxFenceAhead = time.Minute
-
 // LatestFence returns the latest time that a key's token can have, given the key's version. The version
-// holds the time of the last write, and the store accepts no token that is more than MaxAhead ahead of
-// that time.
-func LatestFence(written wire.Version) time.Time { return written.Time().Add(MaxFenceAhead) }
+// holds the time of the last write, and the store accepts no token that is more than [wire.MaxDrift] ahead
+// of that time.
+func LatestFence(written wire.Version) time.Time { return written.Time().Add(wire.MaxDrift) }
 
 // IsFenceFromFuture reports whether a key's token is from the future, that is, newer than the key's version.
 // A token that the store issued before the write cannot be newer. refused is a token that the store

@@ -51,7 +51,7 @@ const (
 // verdict returns the verdict of the probe or, if no probe was sent, predicts the store's reply by
 // the rules of protocol.md 4. A token is the version of a lock, and the store's versions only
 // increase. So a key's token is never newer than the key's version, unless a clock was ahead. Even
-// then the key's token is at most fence.MaxAhead newer.
+// then the key's token is at most [wire.MaxDrift] newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: f.version,
@@ -77,7 +77,7 @@ func (f facts) verdict() format.Explanation {
 		e.AssumesClock = true
 		return decide(refused, ruleAhead, "the token is more than a minute ahead of the local clock; if the store's clock is right too, the store refuses every write with it",
 			f.parse())
-	case f.token.Time().After(f.now) && f.token.Time().After(f.storeClock().Add(verb.MaxFenceAhead)):
+	case f.token.Time().After(f.now) && f.token.Time().After(f.storeClock().Add(wire.MaxDrift)):
 		// With a token that is not ahead of the local clock, the store refuses the time of the request first.
 		return decide(unknown, "", "the token is ahead of the local clock: if the store's clock is behind, it is too far ahead for the store, which then refuses it",
 			ask)
@@ -178,7 +178,7 @@ func (f facts) isAhead() bool {
 	if f.now.After(clock) {
 		clock = f.now
 	}
-	return f.token.Time().Sub(clock) > verb.MaxFenceAhead
+	return f.token.Time().Sub(clock) > wire.MaxDrift
 }
 
 // storeClock returns a time that the store's clock has reached: that of the newest version that was read.
