@@ -226,3 +226,43 @@ func TestObserveRedis(t *testing.T) {
 		t.Errorf("a password was observed: %s", bytes.String())
 	}
 }
+
+// TestObserveRedisUnmet: which commands of Redis clients did not do what they ask for, and why.
+func TestObserveRedisUnmet(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 8)
+	_, c := startWithRedis(t, emulator.Options{Observe: func(e observe.Event) {
+		if e.Op == observe.Request {
+			seen <- strings.TrimSpace(string(e.Outcome) + " " + e.Cause + e.Result)
+		}
+	}})
+	for _, row := range []struct{ command, want string }{ // the key k exists, and n does not
+		{"GET n", "no missing"}, {"GETDEL n", "no missing"}, {"GETDEL k", "ok 1 byte"}, {"GETEX n", "no missing"}, {"GETEX k", "ok 1 byte"},
+		{"SS.GET n", "no missing"}, {"SS.GET k", "ok 2 items"}, {"SS.VERSION n", "no missing"},
+		{"GETSET n 1", "ok nil"}, {"MGET n", "ok 1 item"}, {"STRLEN n", "ok 0"}, {"EXPIRE n 10", "ok 0"}, {"COPY n m", "ok 0"},
+		{"SET k 1 NX", "no exists"}, {"SET k 1 NX GET", "no exists"}, {"SET n 1 NX GET", "ok nil"}, {"SET n 1 GET", "ok nil"},
+		{"SET n 1 XX", "no missing"}, {"SET n 1 XX GET", "no missing"}, {"SET k 1 XX", "ok OK"},
+		{"SETNX k 1", "no exists"}, {"SETNX n 1", "ok 1"}, {"MSETNX n 1 k 1", "no exists"}, {"MSETNX n 1 m 1", "ok 1"},
+		{"SS.SET k 1 NX", "no exists"}, {"SS.SET n 1 NX", "ok 2 items"},
+		{"DEL n m", "no missing"}, {"DEL k n", "ok 1"}, {"UNLINK n", "no missing"}, {"DELEX n", "no missing"},
+		{"EXISTS n", "no missing"}, {"EXISTS k n", "ok 1"}, {"TOUCH n", "no missing"},
+		{"DELIFEQ n 0", "no missing"}, {"DELIFEQ k 1", "no another value"}, {"DELIFEQ k 0", "ok 1"}, {"DELEX k IFEQ 1", "no another value"},
+		{"SS.DEL n", "no missing"}, {"SS.DEL k", "ok 1"}, {"SS.VDEL n 0", "no missing"}, {"SS.VDEL k 1", "no another value"}, {"SS.VDEL k 0", "ok 1"},
+		{"EXEC", "no a watched key changed"},
+	} {
+		scene := []string{"FLUSHALL", "SET k 0"}
+		if row.command == "EXEC" {
+			scene = append(scene, "WATCH k", "SET k 1", "MULTI")
+		}
+		for _, command := range append(scene, row.command) {
+			c.Do(t, strings.Fields(command)...)
+		}
+		got := ""
+		for range len(scene) + 1 {
+			got = <-seen
+		}
+		if got != row.want {
+			t.Errorf("%s: observed %q, want %q", row.command, got, row.want)
+		}
+	}
+}

@@ -80,6 +80,7 @@ type conn struct {
 
 	op      [1]Op  // reused by doInPlace
 	version []byte // version in the latest reply of a remote store, for Options.Observe
+	unmet   string // why the running command did not do what it asks for, such as missing or exists; empty = it did
 
 	cancelEnd func() // cancels the end of the login; nil = the login does not end
 	ticket    *admission.Ticket

@@ -181,7 +181,7 @@ func TestFields(t *testing.T) {
 		"conn.name": input, "conn.library": input,
 		"conn.w": "committed to output after each command, or in parts of fullOutput; maxPending", "conn.large": "sendLarge, until it is sent", "conn.sentHead": "at most maxHead", "conn.later": "maxPending",
 		"conn.pipeline": input, "conn.window": fixed, "conn.turn": "of task",
-		"conn.queue": input, "conn.watched": names, "conn.op": running, "conn.version": running, "conn.cancelEnd": fixed, "conn.ticket": fixed,
+		"conn.queue": input, "conn.watched": names, "conn.op": running, "conn.version": running, "conn.unmet": "a constant", "conn.cancelEnd": fixed, "conn.ticket": fixed,
 		"conn.input": fixed, "conn.subs": names, "conn.lastCommand": "a row of the table",
 
 		"charge.reserve": caller,

@@ -39,6 +39,16 @@ func (c *conn) sendDel(op *Op) {
 	}
 }
 
+// deleted is like sendDel, for the only operation of a command.
+func (c *conn) deleted(op *Op) {
+	switch c.sendDel(op); {
+	case op.Differs:
+		c.unmet = "another value"
+	case !op.Yes:
+		c.unmet = "missing"
+	}
+}
+
 func runDel(c *conn, args [][]byte) error { return c.countKeys(Del, args[1:], c.sendDel) }
 
 // countKeys carries out an operation on each key and replies with the number of keys that were found. It
@@ -56,7 +66,9 @@ func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 			c.letOthersIn()
 		}
 	})
-	c.integer(n)
+	if c.integer(n); n == 0 {
+		c.unmet = "missing"
+	}
 	return err
 }
 
@@ -64,7 +76,7 @@ func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 // guess of the value is right, so the client must be allowed to read the key.
 func (c *conn) deleteIf(key, value []byte) error {
 	op, err := c.do(Op{Verb: VDel, Key: key, Value: value, Shows: true})
-	c.sendDel(&op)
+	c.deleted(&op)
 	c.bool(op.Yes)
 	return err
 }

@@ -89,6 +89,7 @@ func runExec(c *conn, _ [][]byte) error {
 		return &Error{Code: "EXECABORT", Text: "Transaction discarded because of previous errors."}
 	case c.dirty.Load():
 		c.discard()
+		c.unmet = "a watched key changed"
 		c.nullArray()
 		return nil
 	}

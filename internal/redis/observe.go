@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) 
 		Op: observe.Request, Time: time.Now(), Port: "redis", Client: c.who.ID, User: c.who.User,
 		Received: len(reply), Version: string(c.version),
 	}
-	c.version = nil
 	if !began.IsZero() {
 		e.Took = time.Since(began)
 	}
@@ -34,7 +32,8 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) 
 		e.Verb = cmd.fullName() // such as set or config|get
 		setArguments(&e, cmd, args)
 	}
-	setOutcome(&e, reply, err)
+	c.setOutcome(&e, reply, err)
+	c.version, c.unmet = nil, ""
 	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused
 	c.s.opts.Observe(&c.who, e, !began.IsZero(), c.locked)
 }
@@ -58,52 +57,19 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	}
 }
 
-// setOutcome sets Outcome, Cause and Result of e according to the reply, and to err if the command ended with it.
-func setOutcome(e *observe.Event, reply []byte, err error) {
+// setOutcome sets Outcome, Cause and Result of e according to the reply and to err, with which the command ended.
+func (c *conn) setOutcome(e *observe.Event, reply []byte, err error) {
 	if len(reply) > 0 && reply[0] == '-' {
 		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
 		if refused, ok := err.(*Error); ok && refused.args != "" {
 			text = refused.Text
 		}
 		e.Outcome, e.Cause = observe.Refused, text
-	} else if cause, missed := missed(e, string(reply[:min(len(reply), maxHead)])); missed {
-		e.Outcome, e.Cause = observe.No, cause
+	} else if c.unmet != "" {
+		e.Outcome, e.Cause = observe.No, c.unmet
 	} else {
 		e.Outcome, e.Result = observe.OK, result(reply)
 	}
-}
-
-// missed reports whether a reply means that a key is missing or that a condition was not met. cause is
-// a text for Event.Cause, such as missing or exists.
-func missed(e *observe.Event, reply string) (cause string, missed bool) {
-	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
-	switch e.Verb {
-	case "get", "getdel", "getex", "ss.get", "ss.version":
-		return "missing", null
-	case "set":
-		if null && hasOption(e, "nx") {
-			return "exists", true
-		}
-		return "missing", null && hasOption(e, "xx")
-	case "setnx", "msetnx":
-		return "exists", reply == ":0\r\n"
-	case "del", "unlink", "exists", "touch", "delex", "delifeq", "ss.del":
-		return "missing", reply == ":0\r\n"
-	case "ss.set":
-		return "exists", strings.HasPrefix(reply, "*2\r\n:-1\r\n")
-	case "ss.vdel":
-		if reply == ":-1\r\n" {
-			return "another value", true
-		}
-		return "missing", reply == ":0\r\n"
-	case "exec":
-		return "a watched key changed", null
-	}
-	return "", false
-}
-
-func hasOption(e *observe.Event, lower string) bool {
-	return slices.ContainsFunc(e.Options, func(o []byte) bool { return equalFold(o, lower) })
 }
 
 // result returns a reply in a few words: a status or a number unchanged, and the size of any longer

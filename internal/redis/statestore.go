@@ -21,6 +21,7 @@ func statestoreCommands() []*command {
 func runSSGet(c *conn, args [][]byte) error {
 	op, err := c.do(Op{Verb: Get, Key: args[1]})
 	if !op.Yes {
+		c.unmet = "missing"
 		c.nullArray()
 		return err
 	}
@@ -37,6 +38,7 @@ func runSSGet(c *conn, args [][]byte) error {
 func runSSVersion(c *conn, args [][]byte) error {
 	op, err := c.do(Op{Verb: Get, Key: args[1]})
 	if !op.Yes {
+		c.unmet = "missing"
 		c.null()
 		return err
 	}
@@ -86,6 +88,8 @@ func runSSSet(c *conn, args [][]byte) error {
 	if op.Yes {
 		result[0] = replyOK
 		c.event(classString, "set", op.Key)
+	} else {
+		c.unmet = "exists"
 	}
 	if op.Yes && op.PX > 0 {
 		c.event(classGeneric, "expire", op.Key)
@@ -114,7 +118,7 @@ func (c *conn) deleteWithToken(op Op, options [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.sendDel(&op)
+	c.deleted(&op)
 	if op.Differs {
 		return c.reply(-1)
 	}

@@ -139,7 +139,9 @@ func (c *conn) put(op *Op, kind class, event string) error {
 func runGet(c *conn, args [][]byte) error {
 	op := c.doInPlace(&Op{Verb: Get, Key: args[1]})
 	c.missed(op)
-	c.value(op)
+	if c.value(op); !op.Yes {
+		c.unmet = "missing"
+	}
 	return op.Err
 }
 
@@ -303,7 +305,12 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 			c.missed(&old)
 			c.value(&old)
 		}
-		if o.nx && old.Yes || o.xx && !old.Yes {
+		switch {
+		case o.nx && old.Yes:
+			c.unmet = "exists"
+			return false, nil
+		case o.xx && !old.Yes:
+			c.unmet = "missing"
 			return false, nil
 		}
 		if o.keepTTL {
@@ -335,6 +342,9 @@ func (c *conn) setRemote(name string, op Op, o setOptions) (applied bool, err er
 		op.If = IfMissing
 	}
 	done, err := c.do(op)
+	if o.nx && !done.Yes {
+		c.unmet = "exists"
+	}
 	return done.Yes, err
 }
 
@@ -379,11 +389,11 @@ func runGetDel(c *conn, args [][]byte) error {
 		return err
 	}
 	c.missed(&old)
-	c.value(&old)
-	if old.Yes {
-		err = c.delete(args[1])
+	if c.value(&old); !old.Yes {
+		c.unmet = "missing"
+		return nil
 	}
-	return err
+	return c.delete(args[1])
 }
 
 func runGetEX(c *conn, args [][]byte) error {
@@ -397,6 +407,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	}
 	c.missed(&old)
 	if !old.Yes {
+		c.unmet = "missing"
 		return c.reply(nil)
 	}
 	op := Op{Key: args[1], Value: old.Entry.Value, Encoding: old.Entry.Encoding}
@@ -455,6 +466,7 @@ func runMSetNX(c *conn, args [][]byte) error {
 	}
 	for _, op := range ops {
 		if old, err := c.lookup(op.Key); err != nil || old.Yes {
+			c.unmet = "exists"
 			c.integer(0)
 			return err
 		}
