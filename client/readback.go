@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sscli/sscli/internal/retry"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -74,21 +75,19 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostReplyError) (ReadBackR
 
 // getAgain reads a key. It sends the GET again if the connection ends, or if no reply comes within half
 // of the time that is left in ctx. If the broker was silent on the old connection, the second GET goes
-// over a new connection. getAgain sends up to three GETs, because another goroutine may end the connection
-// on which the second GET was sent.
+// over a new connection.
 func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	limited, cancel := limitTo(ctx, time.Until(deadline)/2)
 	defer cancel()
-	for range 3 {
+	again := func(err error) bool { return errors.Is(err, context.DeadlineExceeded) || isA[*LostError](err) }
+	err = retry.Do(ctx, retry.Options{For: retry.Forever, Again: again}, func() (err error) {
 		r, err = s.Get(limited, key)
-		if !errors.Is(err, context.DeadlineExceeded) && !isA[*LostError](err) || ctx.Err() != nil {
-			break
-		}
 		limited = ctx
-	}
+		return err
+	})
 	return r, err
 }
 

@@ -1,6 +1,8 @@
 // Package retry repeats what may succeed later. Its one loop, [Do], carries the requests of the command line, the
 // connections of a client, and those of the gateway. What also has events to handle during a pause, such as a lock or a
-// watch, takes its pauses from [Pause].
+// watch, takes its pauses from [Pause], and so does a mirror, which counts failures of several steps. Two have pauses that
+// do not grow: a store that is attached to a broker, so that two stores do not keep step, and `sscli check --listen`, which
+// promises how soon it sees that a store has ended or answers again.
 package retry
 
 import (
