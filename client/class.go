@@ -34,7 +34,8 @@ const (
 	ClassCanceled   ErrorClass = 128 // the caller's context was canceled
 )
 
-// Class returns the class of an error of this package; any other error has the class ClassConnection.
+// Class returns the class of an error of this package. Any other error, such as one that the function given to
+// [Session.WithLock] returned, has the class ClassConnection too, which then says nothing about what was applied.
 func Class(err error) ErrorClass {
 	store, _ := errors.AsType[*StoreError](err)
 	token, _ := errors.AsType[*TokenError](err)
