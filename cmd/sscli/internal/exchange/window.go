@@ -15,7 +15,7 @@
 //     writes without a reply are then read back together: each write was applied, was not, or its outcome is unknown.
 //   - When ctx ends, nothing more is sent. Requests in flight have another second for their replies, unless
 //     [Options.Limited] ends them.
-//   - Memory holds at most [MaxInFlight] values at a time, fewer if they are large, however many requests there are.
+//   - A window holds the values of at most [Options.Limit] requests at a time, fewer if the values are large.
 //
 // Values that are read one after the other are not a snapshot, which the store does not offer.
 package exchange

@@ -156,19 +156,19 @@ func finish(a *app.App, req Request, i int, o exchange.Outcome) error {
 	return err
 }
 
-// Present turns the reply to the i-th command of a request into a result, and prints the warnings
-// and notes of the reply. If it returns a result, the error is nil or [fault.ErrNo]. Without a reply, there is no result.
-func Present(a *app.App, req *Request, i int, reply client.Result) (format.Result, error) {
-	if reply == nil {
+// Present converts the result of the i-th command of a request for printing, and prints the warnings and notes that came
+// with it. If it returns a result, the error is nil or [fault.ErrNo]. It returns none if there is no result.
+func Present(a *app.App, req *Request, i int, result client.Result) (format.Result, error) {
+	if result == nil {
 		return nil, nil
 	}
-	a.WarnOf(reply.Info())
+	a.WarnOf(result.Info())
 	c := &req.Commands[i]
-	if isMissing(reply) {
+	if isMissing(result) {
 		a.NotePattern(c.Key(), patternUse(c.Verb()))
 	}
-	result, yes, err := req.Result(c, reply)
-	return result, cmp.Or(err, fault.NoIf(!yes))
+	shown, yes, err := req.Result(c, result)
+	return shown, cmp.Or(err, fault.NoIf(!yes))
 }
 
 // patternUse returns the command that does the same as verb, for all keys that match a pattern.
@@ -179,9 +179,9 @@ func patternUse(verb string) suggest.Hint {
 	return suggest.Try("`scan PATTERN --long`")
 }
 
-// isMissing reports whether a reply says that the key does not exist.
-func isMissing(reply client.Result) bool {
-	switch r := reply.(type) {
+// isMissing reports whether a result says that the key does not exist.
+func isMissing(result client.Result) bool {
+	switch r := result.(type) {
 	case client.GetResult:
 		return !r.Found
 	case client.DelResult:

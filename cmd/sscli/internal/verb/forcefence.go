@@ -21,14 +21,14 @@ func send(ctx context.Context, a *app.App, s *client.Session, req Request) (clie
 	if req.Force {
 		return force(ctx, a, s, c)
 	}
-	reply, err := s.Do(ctx, c)
+	result, err := s.Do(ctx, c)
 	if err != nil && (isLower(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
 		err = aboutFence(ctx, a, s, c, err)
 	}
-	if r, ok := reply.(client.VDelResult); ok && r.Found && !r.Deleted {
+	if r, ok := result.(client.VDelResult); ok && r.Found && !r.Deleted {
 		noteNewline(ctx, a, s, c)
 	}
-	return reply, err
+	return result, err
 }
 
 // force writes a key although a fencing token protects it. The store does not check where a token
@@ -59,27 +59,27 @@ func force(ctx context.Context, a *app.App, s *client.Session, c client.Command)
 			return nil, err
 		}
 	}
-	reply, err := s.Do(ctx, c.WithFence(token))
+	result, err := s.Do(ctx, c.WithFence(token))
 	if isLower(err) {
 		if token, err = tokenAfter(token); err != nil {
 			return nil, err
 		}
-		reply, err = s.Do(ctx, c.WithFence(token))
+		result, err = s.Do(ctx, c.WithFence(token))
 	}
 	latest := LatestFence(written).UnixMilli() + 1
 	for step := int64(1000); isLower(err) && !written.IsZero() && token.Wall < latest; step *= 2 {
 		token = wire.Version{Wall: min(token.Wall+step, latest), Node: "sscli"}
-		reply, err = s.Do(ctx, c.WithFence(token))
+		result, err = s.Do(ctx, c.WithFence(token))
 	}
-	if err == nil && changed(c, reply) {
+	if err == nil && changed(c, result) {
 		a.Warn(format.Brief(c.Key()) + " " + forced(c, token))
 	}
-	return reply, err
+	return result, err
 }
 
 // changed reports whether the store says that a request changed the key. It is false for a request that only reads.
-func changed(c client.Command, reply client.Result) bool {
-	switch r := reply.(type) {
+func changed(c client.Command, result client.Result) bool {
+	switch r := result.(type) {
 	case client.SetResult:
 		return r.Applied
 	case client.DelResult:
@@ -192,11 +192,11 @@ func noteNewline(ctx context.Context, a *app.App, s *client.Session, c client.Co
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	labelRead(a, c.Key())
-	reply, err := s.Do(ctx, client.Get(c.Key()))
+	result, err := s.Do(ctx, client.Get(c.Key()))
 	if err != nil {
 		return // the VDEL was answered, and the note is optional
 	}
-	stored, given := string(reply.(client.GetResult).Value), c.Value()
+	stored, given := string(result.(client.GetResult).Value), c.Value()
 	switch {
 	case stored == given:
 	case strings.TrimRight(stored, "\r\n") != strings.TrimRight(given, "\r\n"):

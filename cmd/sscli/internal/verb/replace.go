@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ReadKey reads a key. It fails if there is no reply within --timeout.
+// ReadKey reads a key. It fails if there is no reply within --timeout or, with --retry-for, within that time.
 func ReadKey(ctx context.Context, a *app.App, s *client.Session, key string) (client.GetResult, error) {
 	get := client.Get(key)
 	o := exchange.NewStore(a, s).Do(ctx, get, func(ctx context.Context) (client.Result, error) { return s.Do(ctx, get) })
@@ -84,10 +84,10 @@ func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions)
 		return err
 	}
 	req.Force = w.Force
-	result := req.Result
-	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {
-		if reply.(client.SetResult).Applied {
-			return result(c, reply)
+	shown := req.Result
+	req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
+		if result.(client.SetResult).Applied {
+			return shown(c, result)
 		}
 		now, err := ReadKey(ctx, w.App, w.Session, w.Key)
 		if err == nil {

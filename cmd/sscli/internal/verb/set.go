@@ -73,17 +73,17 @@ func SetRequest(key, value string, options client.SetOptions) Request {
 	return req
 }
 
-func resultNX(c *client.Command, reply client.Result) (format.Result, bool, error) {
-	return setResult(c, reply, "exists")
+func resultNX(c *client.Command, result client.Result) (format.Result, bool, error) {
+	return setResult(c, result, "exists")
 }
 
-func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, error) {
-	return setResult(c, reply, "differs")
+func resultNEX(c *client.Command, result client.Result) (format.Result, bool, error) {
+	return setResult(c, result, "differs")
 }
 
-// setResult converts the reply to a command for printing. If the value was not stored, reason says why.
-func setResult(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
-	r := reply.(client.SetResult)
+// setResult converts the result of a command for printing. If the value was not stored, reason says why.
+func setResult(c *client.Command, result client.Result, reason string) (format.Result, bool, error) {
+	r := result.(client.SetResult)
 	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: r.Version, RTT: r.RTT}
 	if !r.Applied {
 		shown.Reason = reason

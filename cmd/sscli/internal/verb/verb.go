@@ -15,7 +15,7 @@
 // [Command] adapts a Verb to the command table. [Do] connects and carries out a request; [DoOver]
 // uses an existing session. A batch with several requests in flight sends them through a window of
 // package exchange, which also finds out whether a write whose reply was lost was applied, and calls
-// [Present] to turn a reply into a result.
+// [Present] to convert a result for printing.
 //
 // With --force-fence a write is sent with a token that the store accepts for the key (forcefence.go). A
 // write is never repeated, except after the store refused its token.
@@ -144,9 +144,9 @@ type Request struct {
 	Alone    bool             // unknown effect: a batch sends the request while no other is in flight
 	Replaces bool             // Result replaces a file
 
-	// Result turns the reply to one of the commands into a result. yes is false if the reply means
-	// "no", which has exit code 1. A nil result prints nothing.
-	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
+	// Result converts the result of one of the commands for printing. yes is false if the result means
+	// "no", which has exit code 1. If shown is nil, nothing is printed.
+	Result func(c *client.Command, result client.Result) (shown format.Result, yes bool, err error)
 
 	// Run, unless nil, carries out the whole request, and Commands holds only the first command.
 	// Run is for requests in which each exchange depends on the previous one.

@@ -22,7 +22,7 @@ func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
 
 // countNewer counts the value that a line, which got a reply, has overwritten if that value was newer than the version on
 // the line, differs from the line's value, and was not written by an earlier line.
-func (p *pipeline) countNewer(l *pendingLine, reply client.Result) {
+func (p *pipeline) countNewer(l *pendingLine, result client.Result) {
 	if !p.flags.Newer || len(l.req.Commands) == 0 {
 		return
 	}
@@ -30,13 +30,13 @@ func (p *pipeline) countNewer(l *pendingLine, reply client.Result) {
 	if p.latest[key] == l {
 		delete(p.latest, key)
 	}
-	r, ok := reply.(client.SetResult)
+	r, ok := result.(client.SetResult)
 	if !ok || !r.Applied {
 		return
 	}
 	if l.before != nil {
-		reply, err := l.before.Wait(context.Background())
-		old, ok := reply.(client.GetResult)
+		result, err := l.before.Wait(context.Background())
+		old, ok := result.(client.GetResult)
 		if err == nil && ok && old.Found && old.Version.Compare(l.version) > 0 && string(old.Value) != value && !p.own.has(key, old.Version) {
 			p.summary.result.Newer++
 		}

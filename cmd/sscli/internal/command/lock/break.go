@@ -80,8 +80,8 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	req := verb.Request{
 		Force:    force,
 		Commands: []client.Command{client.VDel(name, held.Value)},
-		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
-			if !reply.(client.VDelResult).Deleted {
+		Result: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
+			if !result.(client.VDelResult).Deleted {
 				return nil, false, &fault.NotWrittenError{
 					Why:  fmt.Sprintf("lock %s is no longer held by %s: nothing was deleted", format.Brief(name), holder),
 					Hint: suggest.Try("`sscli lock status NAME` shows who holds it").Fill(suggest.Name, name),
