@@ -22,21 +22,53 @@ import (
 // Message returns the error in one line: what sscli did, and why it did not work. It says
 // "timed out" for an expired context, and names the certificate that does not verify.
 func Message(err error) string {
-	if IsTimeout(err) {
-		if dns, ok := errors.AsType[*net.DNSError](err); ok {
-			return strings.Replace(err.Error(), dns.Error(), "timed out", 1)
+	text := err.Error()
+	switch e := err.(type) {
+	case *requestError, *keyError, *NextError, *LoginError, *NotAppliedError, *UnknownError:
+		return text // contains the Message of the error that it wraps
+	case *mqtt.DialError:
+		return dialMessage(e)
+	case *net.DNSError:
+		if IsTimeout(e) {
+			return "timed out"
 		}
-		return strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), "timed out")
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return reword(text, inner, Message(inner))
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			text = reword(text, inner, Message(inner))
+		}
+		return text
 	}
-	dial, ok := errors.AsType[*mqtt.DialError](err)
-	if !ok {
-		return err.Error()
+	if IsTimeout(err) {
+		return strings.ReplaceAll(text, context.DeadlineExceeded.Error(), "timed out")
+	}
+	return text
+}
+
+// reword replaces the text of inner, the reason of the error whose text is given. The reason comes last: a key of the
+// same words may stand before it.
+func reword(text string, inner error, words string) string {
+	reason := inner.Error()
+	if i := strings.LastIndex(text, reason); i >= 0 {
+		return text[:i] + words + text[i+len(reason):]
+	}
+	return text
+}
+
+// dialMessage returns the Message of an error from connecting. It leaves out the stage if the reason says what did not
+// work: kubectl, or the subscription to a topic.
+func dialMessage(dial *mqtt.DialError) string {
+	if IsTimeout(dial) {
+		return reword(dial.Error(), dial.Err, Message(dial.Err))
 	}
 	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
-		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // without the stage of the connection, because kubectl failed
+		return e.Error()
 	}
 	if e, ok := errors.AsType[*mqtt.ReasonError](dial.Err); ok && e.Topic != "" {
-		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // without the stage, because the topic says it
+		return e.Error()
 	}
 	inner := dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
@@ -55,7 +87,7 @@ func Message(err error) string {
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
 		why = certificateWords(e, time.Now())
 	}
-	return strings.Replace(err.Error(), inner.Error(), why, 1)
+	return reword(dial.Error(), inner, why)
 }
 
 // certificateWords returns the reason why the verification of a certificate failed. If the error has
@@ -171,9 +203,9 @@ type requestError struct {
 
 func (e *requestError) Error() string {
 	if e.key == "" {
-		return format.Verb(e.verb) + ": " + e.err.Error()
+		return format.Verb(e.verb) + ": " + Message(e.err)
 	}
-	return format.Verb(e.verb) + " " + format.Brief(e.key) + ": " + e.err.Error()
+	return format.Verb(e.verb) + " " + format.Brief(e.key) + ": " + Message(e.err)
 }
 
 func (e *requestError) Unwrap() error { return e.err }

@@ -1,0 +1,49 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/internal/mqtt"
+)
+
+// TestMessage: the words of the message change the reason, but no key or value with the same text.
+func TestMessage(t *testing.T) {
+	kubectl := dialError(mqtt.StageTCP, &via.Error{Call: "kubectl get", Why: "no"})
+	subscribe := dialError(mqtt.StageSubscribe, &mqtt.ReasonError{Packet: "SUBACK", Code: 0x87, Topic: "t"})
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
+	proxy := dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "p:1", Err: refused})
+	lookup := &net.DNSError{Err: "no such host", Name: "broker"}
+	slow := &net.DNSError{Err: "slow", Name: "broker", UnwrapErr: context.DeadlineExceeded}
+	get := func(key string, err error) error { return Describe(client.Get(key), err) }
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{get("a", kubectl), `get "a": kubectl get: no`},
+		{get(kubectl.Error(), kubectl), `get "connect to broker:8883: kubectl get: no": kubectl get: no`},
+		{get("a", subscribe), `get "a": SUBACK 0x87 not authorized for "t"`},
+		{fmt.Errorf("%s: %w", subscribe, subscribe), `MQTT SUBSCRIBE at broker:8883: SUBACK 0x87 not authorized for "t": SUBACK 0x87 not authorized for "t"`},
+		{get("a", dialError(mqtt.StageTCP, refused)), `get "a": connect to broker:8883: refused`},
+		{get("dial tcp: refused", dialError(mqtt.StageTCP, refused)), `get "dial tcp: refused": connect to broker:8883: refused`},
+		{get("dial tcp: refused", proxy), `get "dial tcp: refused": connect by proxy to broker:8883: proxy p:1: refused`},
+		{dialError(mqtt.StageLookup, lookup), `look up broker:8883: no such host`},
+		{get(slow.Error(), dialError(mqtt.StageLookup, slow)), `get "lookup broker: slow": look up broker:8883: timed out`},
+		{get("context deadline exceeded", context.DeadlineExceeded), `get "context deadline exceeded": timed out`},
+		{fmt.Errorf("context c: %w", get("context deadline exceeded", lostError(context.DeadlineExceeded))), `context c: get "context deadline exceeded": connection lost: timed out`},
+		{&UnknownError{Err: lostError(context.DeadlineExceeded), Why: `the key holds "context deadline exceeded"`},
+			`unknown if it was applied: connection lost: timed out; the key holds "context deadline exceeded"`},
+		{&OverTLSError{&LoginError{Err: dialError(mqtt.StageConnect, context.DeadlineExceeded), Sent: "user context deadline exceeded"}},
+			"MQTT CONNECT to broker:8883: timed out; sent: user context deadline exceeded"},
+		{errors.Join(get("a", kubectl), get("b", subscribe)), "get \"a\": kubectl get: no\nget \"b\": SUBACK 0x87 not authorized for \"t\""},
+	} {
+		if got := Message(tt.err); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
