@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -29,6 +30,23 @@ func (o *Outcome) Ends() bool { return o.unsent && !IsAboutKey(o.Err) }
 func (o *Outcome) Lost() *client.LostReplyError {
 	lost, _ := errors.AsType[*client.LostReplyError](o.Err)
 	return lost
+}
+
+// Warn prints the outcome's warning, and the warnings and notes that came with its result. It prints the queued results
+// first, and returns the error of that.
+func (o *Outcome) Warn(a *app.App) (err error) {
+	var info client.ReplyInfo
+	if o.Result != nil {
+		info = o.Result.Info()
+	}
+	if o.Warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
+		err = a.Flush()
+	}
+	if o.Warning != "" {
+		a.Warn(o.Warning)
+	}
+	a.WarnOf(info)
+	return err
 }
 
 // recover finds out whether writes without a usable reply were applied. This is the rule for all commands: it waits

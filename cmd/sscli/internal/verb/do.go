@@ -136,17 +136,15 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 
 // finish prints the result of the i-th command of a request, or returns its error.
 func finish(a *app.App, req Request, i int, o exchange.Outcome) error {
-	if o.Warning != "" {
-		a.Warn(o.Warning)
-	}
 	if o.Err != nil {
 		return o.Err
 	}
+	printErr := o.Warn(a)
 	result, err := Present(a, &req, i, o.Result)
 	if err != nil && !errors.Is(err, fault.ErrNo) {
 		return err
 	}
-	if printErr := a.Emit(result); printErr != nil {
+	if printErr = cmp.Or(printErr, a.Emit(result)); printErr != nil {
 		c := req.Commands[i]
 		if e, ok := errors.AsType[*fault.OutputError](printErr); ok {
 			e.Done = err == nil && wire.IsWrite(c.Verb())
@@ -156,13 +154,12 @@ func finish(a *app.App, req Request, i int, o exchange.Outcome) error {
 	return err
 }
 
-// Present converts the result of the i-th command of a request for printing, and prints the warnings and notes that came
-// with it. If it returns a result, the error is nil or [fault.ErrNo]. It returns none if there is no result.
+// Present converts the result of the i-th command of a request for printing. If a missing key looks like a pattern, it
+// prints a note. If it returns a result, the error is nil or [fault.ErrNo]. It returns none if there is no result.
 func Present(a *app.App, req *Request, i int, result client.Result) (format.Result, error) {
 	if result == nil {
 		return nil, nil
 	}
-	a.WarnOf(result.Info())
 	c := &req.Commands[i]
 	if isMissing(result) {
 		a.NotePattern(c.Key(), patternUse(c.Verb()))

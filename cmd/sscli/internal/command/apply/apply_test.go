@@ -14,14 +14,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/basics"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/systext"
 	"github.com/sscli/sscli/internal/wire"
@@ -303,6 +307,38 @@ func TestSourceChanges(t *testing.T) {
 			if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestWarnings: what came with the reply about a key is printed after the results of the keys before it.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Skew: time.Hour})
+	keys := make(map[string]string)
+	for i := range 100 {
+		keys[fmt.Sprint("k", i)] = "v"
+	}
+	commands := append(commands(), app.Command{Name: "del", New: verb.Command(basics.Del)})
+	for _, args := range [][]string{{"apply", writeSource(t, keys)}, {"del", "--match", "k*", "--yes"}} {
+		output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := apptest.NewApp(commands, map[string]string{"SSCLI_URL": store.URL()}, output, output)
+		code := a.Report(cmdline.Run(t.Context(), a, args))
+		text, err := os.ReadFile(output.Name())
+		if err != nil || code != 0 {
+			t.Errorf("%s: exit code %d, %v", args[0], code, err)
+		}
+		warned := false
+		for line := range strings.Lines(string(text)) {
+			warning := strings.Contains(line, "warning")
+			if warning && warned {
+				t.Errorf("%s: a warning before the result of the key before it:\n%s", args[0], text)
+				break
+			}
+			warned = warning
 		}
 	}
 }

@@ -223,19 +223,14 @@ func (r *round) add(ctx context.Context, now exchange.Entry, it *item) error {
 }
 
 func (r *round) finish(ctx context.Context, it *item) error {
-	if it.Warning != "" {
-		if err := r.app.Flush(); err != nil { // print earlier results before the warning
-			return err
-		}
-		r.app.Warn(it.Warning)
+	if err := it.Warn(r.app); err != nil {
+		return err
 	}
 	version, done := it.was.Version, true
 	switch result := it.Result.(type) {
 	case client.SetResult:
-		r.app.WarnOf(result.Info())
 		version, done = result.Version, result.Applied
 	case client.VDelResult:
-		r.app.WarnOf(result.Info())
 		version, done = client.Version{}, result.Deleted
 	}
 	now := it.want

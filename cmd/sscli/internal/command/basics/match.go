@@ -93,9 +93,6 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err e
 // code is 0.
 func (m *matcher) finish(it match, o exchange.Outcome) error {
 	result := format.Del{Op: "del", Key: it.key, Many: true, Changed: it.changed}
-	if o.Warning != "" {
-		m.app.Warn(o.Warning)
-	}
 	if o.Err != nil {
 		if err := m.app.Flush(); err != nil { // print earlier results before the error
 			return err
@@ -107,12 +104,14 @@ func (m *matcher) finish(it match, o exchange.Outcome) error {
 		return nil
 	}
 	if r, ok := o.Result.(client.VDelResult); ok {
-		m.app.WarnOf(r.Info())
 		result.Deleted, result.Changed = r.Deleted, r.Found && !r.Deleted
 		if r.Deleted {
 			m.app.Wrote()
 		}
 		result.Version, result.RTT = r.Version, r.RTT
+	}
+	if err := o.Warn(m.app); err != nil {
+		return err
 	}
 	if result.Changed {
 		m.changed = true

@@ -12,6 +12,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -325,12 +326,13 @@ func isRegular(file *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// flush writes the queued results, and reports whether all results so far were written. If not, run
-// prints the error at the end.
-func (b *batch) flush() bool {
-	if err := b.app.Flush(); b.unwritten == nil {
-		b.unwritten = err
-	}
+// flush writes the queued results, and reports whether all results so far were written.
+func (b *batch) flush() bool { return b.written(b.app.Flush()) }
+
+// written takes the error of writing results, and reports whether all results so far were written. If not, run prints
+// the first error at the end.
+func (b *batch) written(err error) bool {
+	b.unwritten = cmp.Or(b.unwritten, err)
 	return b.unwritten == nil
 }
 

@@ -187,16 +187,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine, o exchange.Outcom
 	var result format.Result
 	err := o.Err
 	if err == nil {
-		var info client.ReplyInfo
-		if o.Result != nil {
-			info = o.Result.Info()
-		}
-		if o.Warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
-			p.flushOrEnd() // print earlier results first
-		}
-		if o.Warning != "" {
-			p.app.Warn(o.Warning)
-		}
+		p.end(!p.written(o.Warn(p.app)))
 		result, err = verb.Present(p.app, &l.req, 0, o.Result)
 	}
 	if result != nil && !p.flags.silent {
