@@ -19,12 +19,7 @@ type Outcome struct {
 	Result  client.Result // nil after a DEL that was read back, although the key is gone
 	Warning string        // for the user, about a write that was read back; empty = none
 	Err     error
-	unsent  bool // the request could not be sent
 }
-
-// Ends reports whether the request could not be sent for a reason that is not about its key, so that the next one could
-// not be sent either.
-func (o *Outcome) Ends() bool { return o.unsent && !IsAboutKey(o.Err) }
 
 // Lost returns the error of a write that got no usable reply, or nil.
 func (o *Outcome) Lost() *client.LostReplyError {

@@ -113,7 +113,8 @@ func TestLostWrites(t *testing.T) {
 }
 
 // TestNothingAfterLoss: after a write without a reply, or a request that could not be sent, a window sends nothing more
-// until its outcome was passed on.
+// until its outcome was passed on. With Options.Ends, it returns the error of one that could not be sent because of the
+// connection.
 func TestNothingAfterLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,12 +124,15 @@ func TestNothingAfterLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		lost, ends := false, 0
+		lost, invalid := false, 0
 		server.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{Drop: r.Key() == "lost"} })
-		w := NewWindow(Over(s), Options{Limit: 8}, func(key string, o Outcome) error {
+		w := NewWindow(Over(s), Options{Limit: 8, Ends: true}, func(key string, o Outcome) error {
 			lost = lost || fault.IsA[*fault.UnknownError](o.Err)
-			if o.Ends() {
-				ends++
+			if fault.IsA[*client.InvalidError](o.Err) {
+				invalid++
+			}
+			if key == "closed" {
+				t.Errorf("passed on: %v", o.Err)
 			}
 			return nil
 		})
@@ -150,8 +154,8 @@ func TestNothingAfterLoss(t *testing.T) {
 			t.Errorf("there is room before the outcome of an invalid request was passed on: %v", err)
 		}
 		s.Close()
-		if err := errors.Join(set("closed"), w.Finish(t.Context(), nil)); err != nil || ends != 1 {
-			t.Errorf("%d requests could not be sent because of the connection, want 1; %v", ends, err)
+		if err := w.Finish(t.Context(), set("closed")); !errors.Is(err, client.ErrClosed) || invalid != 1 {
+			t.Errorf("after the end of the session: %v; %d invalid requests, want 1", err, invalid)
 		}
 	})
 }

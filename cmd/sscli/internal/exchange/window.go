@@ -51,6 +51,10 @@ type Options struct {
 	Limit int          // how many requests may be in flight; 0 = up to MaxInFlight
 	Flush func() error // called before the window waits, so that the user sees the results so far; nil = none
 
+	// Ends makes the window return the error of a request that could not be sent, in place of passing it on, unless it
+	// is about the key: the next request could not be sent either.
+	Ends bool
+
 	// Limited ends the requests, but not reading back, at once when it ends; nil = lastReplies after the context of Add.
 	Limited context.Context
 }
@@ -83,6 +87,7 @@ type place[T any] struct {
 	reads   bool
 	sent    time.Time        // of a read
 	flight  *client.InFlight // nil if nothing is in flight
+	unsent  bool             // the request could not be sent
 	outcome Outcome
 }
 
@@ -146,7 +151,7 @@ func (w *Window[T]) Add(ctx context.Context, item T, c *client.Command) error {
 	} else {
 		p.flight, p.outcome.Err = w.pipe.Queue(sending, *c)
 	}
-	if p.outcome.unsent = p.flight == nil; p.outcome.unsent {
+	if p.unsent = p.flight == nil; p.unsent {
 		w.unsent++
 	}
 	w.bytes += len(c.Value())
@@ -245,7 +250,8 @@ func (w *Window[T]) Finish(ctx context.Context, err error) error {
 // finishFirst waits for the first outcome and passes it on.
 func (w *Window[T]) finishFirst(ctx context.Context) error {
 	p := &w.places[w.head]
-	if p.outcome.unsent {
+	unsent := p.unsent
+	if unsent {
 		w.unsent--
 	}
 	if p.flight != nil && !p.flight.Over() {
@@ -270,6 +276,9 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	*p = place[T]{}
 	if w.head++; w.head == len(w.places) {
 		w.places, w.head = w.places[:0], 0
+	}
+	if w.o.Ends && unsent && outcome.Err != nil && !IsAboutKey(outcome.Err) {
+		return cmp.Or(context.Cause(ctx), outcome.Err)
 	}
 	return w.done(item, outcome)
 }

@@ -66,10 +66,7 @@ func (r *round) run(ctx context.Context) (err error) {
 	}
 	r.options = options.WriteOptions
 	store := exchange.NewBulk(r.app, r.session)
-	r.writes = exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, func(it *item, o exchange.Outcome) error {
-		if o.Ends() {
-			return cmp.Or(context.Cause(ctx), o.Err)
-		}
+	r.writes = exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight, Ends: true}, func(it *item, o exchange.Outcome) error {
 		it.Outcome = o
 		return r.finish(ctx, it)
 	})

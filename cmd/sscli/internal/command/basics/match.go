@@ -64,12 +64,7 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) (err e
 		return err
 	}
 	a.Signals.Arm()
-	writes := exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight}, func(it match, o exchange.Outcome) error {
-		if o.Ends() {
-			return cmp.Or(context.Cause(ctx), o.Err)
-		}
-		return m.finish(it, o)
-	})
+	writes := exchange.NewWindow(store, exchange.Options{Limit: exchange.MaxInFlight, Ends: true}, m.finish)
 	flush := func() error {
 		writes.Flush()
 		return a.Flush()
