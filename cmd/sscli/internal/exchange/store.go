@@ -45,29 +45,31 @@ func NewBulk(a *app.App, s *client.Session) *Store {
 	return store
 }
 
-// Do carries out one request by send, and returns its outcome. As in a [Window], what was not sent and reads without a
-// reply are repeated, and a write without a reply is read back.
+// Do carries out one request, and returns its outcome. It repeats what was not sent, and reads without a reply; a write
+// without a reply is read back as in a [Window]. send asks the store, perhaps several times; nil = s.Session.Do. Do is no
+// window of one, because a single GET can be sent together with CONNECT.
 func (s *Store) Do(ctx context.Context, c client.Command, send func(context.Context) (client.Result, error)) (o Outcome) {
-	o.Err = s.Retry.Do(ctx, func(ctx context.Context) (err error) {
-		o.Result, err = send(ctx)
-		return err
-	})
-	o.Err = s.explain(ctx, c, o.Err)
+	s.again(ctx, c, time.Time{}, &o, send)
 	if s.recover(ctx, &o); o.Err != nil {
 		o.Err = fault.Describe(c, o.Err)
 	}
 	return o
 }
 
-// again takes the outcome of a read that was sent at the time sent. If the reply was lost, it repeats the read.
-func (s *Store) again(ctx context.Context, c client.Command, sent time.Time, o *Outcome) {
-	if o.Err == nil {
+// again takes the outcome of a request that was sent at the time sent, or sends one if sent is zero. If nothing was sent,
+// or the reply to a read was lost, it repeats the request. send is as in [Store.Do].
+func (s *Store) again(ctx context.Context, c client.Command, sent time.Time, o *Outcome, send func(context.Context) (client.Result, error)) {
+	if o.Err == nil && !sent.IsZero() {
 		s.Retry.Answered(sent)
 		s.silent.Store(false)
 		return
 	}
 	o.Err = s.Retry.Again(ctx, sent, o.Err, func(ctx context.Context) (err error) {
-		o.Result, err = s.Session.Do(ctx, c)
+		if send != nil {
+			o.Result, err = send(ctx)
+		} else {
+			o.Result, err = s.Session.Do(ctx, c)
+		}
 		return err
 	})
 	o.Err = s.explain(ctx, c, o.Err)

@@ -262,7 +262,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	}
 	if c := p.command; c != nil {
 		if p.reads {
-			w.store.again(ctx, *c, p.sent, &p.outcome)
+			w.store.again(ctx, *c, p.sent, &p.outcome, nil)
 		}
 		if p.outcome.Err != nil {
 			p.outcome.Err = w.store.Retry.Named(fault.Describe(*c, p.outcome.Err))

@@ -15,8 +15,7 @@ import (
 
 // ReadKey reads a key. It fails if there is no reply within --timeout or, with --retry-for, within that time.
 func ReadKey(ctx context.Context, a *app.App, s *client.Session, key string) (client.GetResult, error) {
-	get := client.Get(key)
-	o := exchange.NewStore(a, s).Do(ctx, get, func(ctx context.Context) (client.Result, error) { return s.Do(ctx, get) })
+	o := exchange.NewStore(a, s).Do(ctx, client.Get(key), nil)
 	if o.Err != nil {
 		return client.GetResult{}, o.Err
 	}
