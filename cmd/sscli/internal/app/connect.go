@@ -148,7 +148,7 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		o.TokenFile, o.ReadToken = "", func(context.Context) ([]byte, error) { return read() }
 	}
 	if s.TLS && s.Insecure {
-		a.Warn("the broker's certificate is not verified (" + s.Sources["tls-insecure"] + "): anybody can be the broker")
+		a.Warn("the broker's certificate is not verified (" + s.Sources["tls-insecure"].String() + "): anybody can be the broker")
 	}
 	if o.TLS, err = certs.TLSConfig(s, a.Warn); err != nil {
 		return o, nil, err

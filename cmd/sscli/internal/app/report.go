@@ -253,7 +253,7 @@ func (a *App) steps(hint suggest.Hint) format.Hint {
 			if a.Flags.Lookup(flag) != nil {
 				return flag
 			}
-			if other, ok := strings.CutPrefix(a.Settings.Sources[flag], "--"); ok && a.Flags.Lookup(other) != nil {
+			if other := a.Settings.Sources[flag].Flag; a.Flags.Lookup(other) != nil {
 				return other
 			}
 			return ""

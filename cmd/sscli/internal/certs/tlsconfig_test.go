@@ -58,7 +58,7 @@ func TestUTF16(t *testing.T) {
 	if err := os.WriteFile(half, []byte("\xff\xfea"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Sources = map[string]string{"password-file": "--password-file"}
+	s.Sources = map[string]config.Source{"password-file": {Flag: "password-file"}}
 	want := "--password-file: read " + half + ": not UTF-16: half of a character at byte 2"
 	if _, err := ReadSecret(s, "password-file", half); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

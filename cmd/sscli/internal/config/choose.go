@@ -50,18 +50,19 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 		}
 		return nil, nil
 	}
+	where := source.String()
 	if name == "" {
-		name, source = all.Chosen, file+": current"
+		name, where = all.Chosen, file+": current"
 	}
 	if name == "" {
 		r.out.Choices = all.Names()
 		return nil, nil
 	}
 	if voided {
-		r.out.Override = Override{name, []string{vars[by].source}}
+		r.out.Override = Override{name, []string{vars[by].source.Env}}
 		return nil, nil
 	}
-	c, err := all.Find(name, source, file)
+	c, err := all.Find(name, where, file)
 	if err != nil {
 		r.fail(err)
 		return nil, nil
@@ -70,9 +71,6 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 	r.fail(l.expand())
 	r.out.Context, r.out.ContextFile, r.out.Protected = name, file, c.Protected
 	r.out.Sources["context"] = source
-	if source == file+": current" {
-		r.out.Sources["context"] = "chosen"
-	}
 	if byFlag {
 		return l, nil
 	}
@@ -91,7 +89,7 @@ func overriding(flags, vars, context layer) []string {
 			same = flagsOf(func(s setting) bool { return s.group == groupLogin })
 		}
 		if vars.has(s.flag) && context.has(same...) && !flags.has(s.flag) {
-			names = append(names, vars[s.flag].source)
+			names = append(names, vars[s.flag].source.Env)
 		}
 	}
 	return slices.Compact(names)

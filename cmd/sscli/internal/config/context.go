@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,13 +17,6 @@ import (
 
 // None is the name that means no context, where the name of a context is expected.
 const None = "none"
-
-// Prefixes of the source of a value in a context: contextSource, as in "context lab: url", and, in the
-// errors of `context set`, changedSource, as in "the context's url".
-const (
-	contextSource = "context "
-	changedSource = "the context's "
-)
 
 // Contexts holds the named connections in a context file.
 type Contexts struct {
@@ -67,6 +59,14 @@ func (e *UnknownContextError) Advice() (suggest.Hint, bool) {
 
 // CheckName returns an *[Error] if a context cannot have the name.
 func CheckName(name string) error {
+	if why := wrongName(name); why != "" {
+		return &Error{Why: "the name " + quoted(name) + ": " + why}
+	}
+	return nil
+}
+
+// wrongName returns why a context cannot have the name, or "".
+func wrongName(name string) string {
 	const want = "expected letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64"
 	good := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -77,17 +77,17 @@ func CheckName(name string) error {
 	}
 	switch {
 	case bad:
-		return &Error{"the name " + quoted(name), want}
+		return want
 	case name == None:
-		return &Error{"the name " + quoted(name), "reserved for no context: choose another name"}
+		return "reserved for no context: choose another name"
 	}
-	return nil
+	return ""
 }
 
 // checkName checks the name of a context in the context file. The error is a *FileError.
 func checkName(name *yamltext.Node) error {
-	if e, ok := errors.AsType[*Error](CheckName(name.Value)); ok {
-		return &FileError{Line: name.Line, Key: "contexts." + quoted(name.Value), Why: e.Why}
+	if why := wrongName(name.Value); why != "" {
+		return &FileError{Line: name.Line, Key: "contexts." + quoted(name.Value), Why: why}
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 // Broker returns the URL of the context's broker, without the user name and without secrets. It returns
 // "" if the context names no broker.
 func (c Context) Broker() string {
-	r := resolver{layers: []layer{c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
+	r := resolver{layers: []layer{c.layer("", "")}, out: Settings{Sources: make(map[string]Source)}}
 	if r.layers[0].expand() != nil {
 		return ""
 	}
@@ -162,7 +162,7 @@ func (c Context) layer(name, file string) layer {
 		if s.isFile() {
 			value = files.Beside(file, value)
 		}
-		l[s.flag] = given{value, contextSource + name + ": " + s.flag}
+		l[s.flag] = given{value, Source{Context: name, Key: s.flag}}
 	}
 	return l
 }
@@ -183,7 +183,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 			continue
 		}
 		if _, ok := findSetting(name); !ok {
-			return false, &Error{"--unset", quoted(word) + ": expected a connection flag" + didYouMean(name, keys())}
+			return false, &Error{Source{Flag: "unset"}, quoted(word) + ": expected a connection flag" + didYouMean(name, keys())}
 		}
 		delete(values, name)
 	}
@@ -196,11 +196,11 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 		value := f.Value.String()
 		if s.isFile() {
 			if value, err = filepath.Abs(value); err != nil {
-				return false, &Error{"--" + s.flag, err.Error()}
+				return false, &Error{Source{Flag: s.flag}, err.Error()}
 			}
 		}
 		if !storable(value) {
-			return false, &Error{"--" + s.flag, "has characters that cannot be printed: expected text"}
+			return false, &Error{Source{Flag: s.flag}, "has characters that cannot be printed: expected text"}
 		}
 		onLine[s.flag], values[s.flag] = true, value
 	}
@@ -224,14 +224,10 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 // each other. onLine holds the flags of this command line.
 func (c Context) check(onLine map[string]bool) error {
 	l := c.layer("", "")
-	for flag, v := range l {
-		v.source = "--" + flag
-		if !onLine[flag] {
-			v.source = changedSource + flag
-		}
-		l[flag] = v
+	for flag := range onLine {
+		l[flag] = given{l[flag].value, Source{Flag: flag}}
 	}
-	r := resolver{out: Settings{Sources: make(map[string]string)}}
+	r := resolver{out: Settings{Sources: make(map[string]Source)}}
 	r.fail(l.expand())
 	r.layers = []layer{l}
 	r.connection(func(string) (string, bool) { return "", false })

@@ -88,7 +88,7 @@ func TestResolveContext(t *testing.T) {
 		if s.Override.Context != "" {
 			override = s.Override.Context + ": " + strings.Join(s.Override.Variables, " ")
 		}
-		if s.Context != c.context || url != c.url || s.Sources["host"] != c.from || override != c.override {
+		if s.Context != c.context || url != c.url || s.Sources["host"].String() != c.from || override != c.override {
 			t.Errorf("%s %s: context %q, %q of %q, overridden %q; want %q, %q of %q, %q",
 				c.args, c.env, s.Context, url, s.Sources["host"], override, c.context, c.url, c.from, c.override)
 		}
@@ -128,7 +128,7 @@ func TestResolveContextLogin(t *testing.T) {
 			t.Errorf("%s %s: %v", c.args, c.env, err)
 			continue
 		}
-		if s.Username != c.username || s.AskPass != c.ask || s.PasswordFile != c.password || s.SATFile != c.sat || s.Sources["password-file"] != c.passwordSource {
+		if s.Username != c.username || s.AskPass != c.ask || s.PasswordFile != c.password || s.SATFile != c.sat || s.Sources["password-file"].String() != c.passwordSource {
 			t.Errorf("%s %s: %q, ask %t, password %q of %q, token %q", c.args, c.env, s.Username, s.AskPass, s.PasswordFile, s.Sources["password-file"], s.SATFile)
 		}
 	}
@@ -242,6 +242,7 @@ func TestChange(t *testing.T) {
 		{nil, "-u mqtt://h -i a\u202eb", "", nil, false},
 		{nil, "-u mqtt://h -i a\xff", "", nil, false},
 		{lab, "-p 5", "", nil, false},
+		{map[string]string{"url": "mqtt://h", "proxy": "http://ann:hunter2@h"}, "-t 1s", "", nil, false}, // edited by hand
 		{lab, "--cert-file x", "", nil, false},
 		{lab, "--username a --sat-file x", "", nil, false},
 		{lab, "", "url", nil, false},

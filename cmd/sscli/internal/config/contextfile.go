@@ -41,16 +41,15 @@ func (e *FileError) Error() string {
 // Advice returns the hint, which replaces that of the error's kind.
 func (e *FileError) Advice() (hint suggest.Hint, ok bool) { return e.Hint, true }
 
-// Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for
-// the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
+// Path returns the name of the context file, and its source, which is zero for the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
 // absolute path, $HOME/.config (on Windows %AppData%) takes its place. file is empty if neither
 // is an absolute path.
-func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source string) {
+func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file string, source Source) {
 	if f := flags.Lookup("config"); f != nil && f.Changed {
-		return f.Value.String(), "--config"
+		return f.Value.String(), Source{Flag: "config"}
 	}
 	if file, ok := env("SSCLI_CONFIG"); ok && file != "" {
-		return file, "SSCLI_CONFIG"
+		return file, Source{Env: "SSCLI_CONFIG"}
 	}
 	dir, _ := env("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(dir) {
@@ -60,11 +59,11 @@ func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source s
 		}
 		dir, _ = env(home)
 		if !filepath.IsAbs(dir) {
-			return "", ""
+			return "", Source{}
 		}
 		dir = filepath.Join(dir, under)
 	}
-	return filepath.Join(dir, "sscli", "config.yaml"), ""
+	return filepath.Join(dir, "sscli", "config.yaml"), Source{}
 }
 
 // Load reads the context file that the flags and the environment name, and also returns the file's
@@ -91,7 +90,7 @@ func load(flags *pflag.FlagSet, env func(string) (string, bool), parse func(text
 		return Contexts{}, "", nil
 	}
 	text, err := read(file)
-	if errors.Is(err, fs.ErrNotExist) && source != "--config" {
+	if errors.Is(err, fs.ErrNotExist) && source.Flag == "" {
 		return Contexts{}, file, nil
 	}
 	var c Contexts

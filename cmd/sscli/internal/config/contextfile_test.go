@@ -208,7 +208,7 @@ func TestPath(t *testing.T) {
 			t.Fatal(err)
 		}
 		file, source := Path(fs, func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
-		if file != c.file || source != c.source {
+		if file != c.file || source.String() != c.source {
 			t.Errorf("%s %v: %q of %q, want %q of %q", c.args, c.env, file, source, c.file, c.source)
 		}
 	}

@@ -20,7 +20,7 @@ func (l layer) expand() error {
 	if l.has("no-tls") {
 		off := l["no-tls"]
 		if l.has("tls") {
-			return &Error{off.source, "together with " + l["tls"].source + ": use only one of them"}
+			return &Error{off.source, "together with " + l["tls"].source.String() + ": use only one of them"}
 		}
 		l["tls"] = given{strconv.FormatBool(off.value != "true"), off.source}
 	}
@@ -30,7 +30,7 @@ func (l layer) expand() error {
 	text, source := l["url"].value, l["url"].source
 	for _, other := range []string{"host", "port", "tls"} {
 		if l.has(other) {
-			return &Error{source, "together with " + l[other].source + ": use only the URL, which includes it"}
+			return &Error{source, "together with " + l[other].source.String() + ": use only the URL, which includes it"}
 		}
 	}
 	u, err := parseURL(text)
@@ -68,7 +68,7 @@ func (e *MeantError) Unwrap() error { return e.Err }
 // Advice returns the flag with the value that the user probably meant. ok is false if the value did not
 // come from a flag.
 func (e *MeantError) Advice() (hint suggest.Hint, ok bool) {
-	return suggest.Run(e.Flag, e.Meant), strings.HasPrefix(e.Err.Source, "--")
+	return suggest.Run(e.Flag, e.Meant), e.Err.Source.Flag != ""
 }
 
 // webSocketPath is the key in a layer for the WebSocket's path, which a URL sets. It has no flag.
@@ -98,7 +98,7 @@ func (r *resolver) endpoint() {
 			denied = !embedded
 		}
 		if host && embedded {
-			r.bad("embedded", "together with "+l["host"].source+": use only one of them")
+			r.bad("embedded", "together with "+l["host"].source.String()+": use only one of them")
 		}
 		if embedded {
 			r.out.Embedded = true

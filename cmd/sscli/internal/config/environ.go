@@ -18,7 +18,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		if row.child == drop {
 			drops = append(drops, row.env)
 		}
-		fromContext := row.inContext() && strings.HasPrefix(s.Sources[row.flag], contextSource)
+		fromContext := row.inContext() && s.Sources[row.flag].Context != ""
 		if row.child != pass && (row.child == drop || row.env == "" || !fromContext) {
 			continue
 		}
@@ -26,7 +26,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		switch {
 		case row.flag == "url" && s.Via == nil:
 			value = s.fullURL()
-		case row.isSwitch() && s.Sources[row.flag] != "":
+		case row.isSwitch() && s.Sources[row.flag] != (Source{}):
 			value = strconv.FormatBool(value == "true") // pass on an explicit false too
 		case row.isFile() && value != "":
 			if abs, err := filepath.Abs(value); err == nil {
@@ -46,10 +46,10 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 	switch source := s.Sources["proxy"]; {
 	case s.Proxy == nil:
 		drops = append(drops, "SSCLI_PROXY") // with --via, it was not used
-	case source == "--proxy" || strings.HasPrefix(source, contextSource):
+	case source.Flag != "" || source.Context != "":
 		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: neither a flag nor a context may have one
 	}
-	if source := s.Sources["host"]; !strings.HasPrefix(source, "SSCLI_") && !strings.HasPrefix(source, "AIO_") {
+	if s.Sources["host"].Env == "" {
 		drops = append(drops, otherPorts()...) // the environment describes another broker than this one
 	}
 	return set, drops

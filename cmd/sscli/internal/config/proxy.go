@@ -18,8 +18,8 @@ func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")
 	if r.out.Via != nil {
-		if r.out.Sources["proxy"] == "--proxy" {
-			r.bad("proxy", "together with "+r.out.Sources["via"]+": expected the proxy in kubectl's own configuration")
+		if r.out.Sources["proxy"].Flag != "" {
+			r.bad("proxy", "together with "+r.out.Sources["via"].String()+": expected the proxy in kubectl's own configuration")
 		}
 		return
 	}
@@ -36,9 +36,9 @@ func (r *resolver) proxy(env func(string) (string, bool)) {
 	}
 	_, secret := u.User.Password()
 	switch source := r.out.Sources["proxy"]; {
-	case secret && source == "--proxy":
+	case secret && source.Flag != "":
 		r.bad("proxy", "a password on the command line is visible to others: use SSCLI_PROXY")
-	case secret && (strings.HasPrefix(source, contextSource) || source == changedSource+"proxy"):
+	case secret && source.Key != "":
 		r.bad("proxy", "a context holds no passwords: use SSCLI_PROXY")
 	default:
 		r.out.Proxy = u
@@ -64,7 +64,7 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 		if use, err := match.ProxyFunc()(&url.URL{Scheme: "https", Host: r.out.Address}); err != nil || use == nil {
 			return ""
 		}
-		r.out.Sources["proxy"] = name
+		r.out.Sources["proxy"] = Source{Env: name}
 		return text
 	}
 	return ""

@@ -62,9 +62,32 @@ type Settings struct {
 	Verbose     Level
 	Yes         bool // do not ask before any write
 
-	// Sources maps the name of a flag to the source of its value: "--port", "SSCLI_PORT",
-	// "context lab: port", …
-	Sources map[string]string
+	Sources map[string]Source // the source of each value, by the name of its flag
+}
+
+// A Source is where the value of a setting comes from: a flag, an environment variable or the key of a
+// context. The zero Source is none of them.
+type Source struct {
+	Flag    string // the name of the flag
+	Env     string // the name of the variable
+	Context string // the name of the context; empty = the context that `context set` changes
+	Key     string // the key in the context
+}
+
+// String returns the source for messages: "--url", "SSCLI_URL", "context lab: url" or "the context's url".
+// It returns "" for the zero Source.
+func (s Source) String() string {
+	switch {
+	case s.Flag != "":
+		return "--" + s.Flag
+	case s.Context != "" && s.Key != "":
+		return "context " + s.Context + ": " + s.Key
+	case s.Context != "":
+		return "context " + s.Context
+	case s.Key != "":
+		return "the context's " + s.Key
+	}
+	return s.Env
 }
 
 // A NoBrokerError means that no flag, variable or context names a broker.
@@ -104,31 +127,37 @@ func (s Settings) Broker() error {
 
 // An Error means that the value of a setting is invalid.
 type Error struct {
-	Source string // the flag, the variable or the context's key that holds the value
+	Source Source // zero if Why also says which value it is about
 	Why    string // what is wrong with the value
 }
 
-func (e *Error) Error() string { return e.Source + ": " + e.Why }
+func (e *Error) Error() string {
+	if e.Source == (Source{}) {
+		return e.Why
+	}
+	return e.Source.String() + ": " + e.Why
+}
 
 // Advice returns the next command to type; for most flags it is empty. ok is false if the value
 // comes neither from a flag nor from a context.
 func (e *Error) Advice() (hint suggest.Hint, ok bool) {
-	if e.Source == "--output" {
+	if e.Source.Flag == "output" {
 		return suggest.Try("`sscli help output`"), true
 	}
-	if name, ok := strings.CutPrefix(e.Source, "context "); ok {
-		name, flag, _ := strings.Cut(name, ": ")
-		return suggest.Try("`sscli context set NAME` with another --"+flag).Fill(suggest.Name, name), true
+	if e.Source.Context != "" {
+		return suggest.Try("`sscli context set NAME` with another --"+e.Source.Key).Fill(suggest.Name, e.Source.Context), true
 	}
-	return nil, strings.HasPrefix(e.Source, "--")
+	return nil, e.Source.Flag != ""
 }
 
 // A layer holds the values from one source, such as the command line, by the names of their flags.
 type layer map[string]given
 
-// A given is a value as the user gave it, and the flag, the variable or the context's key that holds
-// it. The zero given means that there is no value.
-type given struct{ value, source string }
+// A given is a value as the user gave it. The zero given means that there is no value.
+type given struct {
+	value  string
+	source Source
+}
 
 func (l layer) has(flags ...string) bool {
 	return slices.ContainsFunc(flags, func(flag string) bool { return l[flag] != (given{}) })
@@ -141,7 +170,7 @@ func (l layer) has(flags ...string) bool {
 //
 // Resolve reads the context file only if its content can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
-	r := resolver{out: Settings{Sources: make(map[string]string)}}
+	r := resolver{out: Settings{Sources: make(map[string]Source)}}
 	flags, vars, aio := layersOf(fs, env)
 	var expandErr error
 	for _, l := range []layer{flags, vars, aio} {
@@ -158,7 +187,7 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 // ResolveRun is like [Resolve], for commands that do not connect. It resolves only the settings for how
 // sscli runs, such as the form of output.
 func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
-	r := resolver{out: Settings{Sources: make(map[string]string)}}
+	r := resolver{out: Settings{Sources: make(map[string]Source)}}
 	flags, vars, _ := layersOf(fs, env)
 	r.layers = []layer{flags, vars}
 	r.each(func(s setting) bool { return s.scope == scopeRun })
@@ -181,13 +210,13 @@ func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, 
 	flags, vars, aio = make(layer), make(layer), make(layer)
 	for _, s := range settings() {
 		if f := s.given(fs); f != nil {
-			flags[s.flag] = given{f.Value.String(), "--" + s.flag}
+			flags[s.flag] = given{f.Value.String(), Source{Flag: s.flag}}
 		}
 		if value, ok := env(s.env); ok && s.env != "" && value != "" {
-			vars[s.flag] = given{value, s.env}
+			vars[s.flag] = given{value, Source{Env: s.env}}
 		}
 		if value, ok := env(s.aio); ok && s.aio != "" && value != "" {
-			aio[s.flag] = given{value, s.aio}
+			aio[s.flag] = given{value, Source{Env: s.aio}}
 		}
 	}
 	return flags, vars, aio
@@ -206,9 +235,9 @@ func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err
 		case !set.onLine():
 			connection = cmp.Or(connection, "--"+set.flag)
 		default:
-			line.Sources[set.flag] = "--" + set.flag
+			line.Sources[set.flag] = Source{Flag: set.flag}
 			if bad := set.parse(&line, f.Value.String()); bad != nil && err == nil {
-				err = &Error{"--" + set.flag, bad.Error()}
+				err = &Error{Source{Flag: set.flag}, bad.Error()}
 			}
 		}
 	}
@@ -290,7 +319,7 @@ func (r *resolver) each(which func(setting) bool) {
 // wantTLS reports an error for a flag on the command line that has no effect without TLS. It ignores a
 // variable that has no effect, because the variable may be meant for other connections.
 func (r *resolver) wantTLS(flag string) {
-	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
+	if r.out.Sources[flag].Flag != "" && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: add --tls or mqtts://")
 	}
 }
@@ -333,7 +362,7 @@ func (r *resolver) login() {
 		if token == user {
 			from := r.layers[token-1]
 			other := cmp.Or(from["username"], from["password-file"], from["askpass"]).source
-			r.bad("sat-file", "together with "+other+": expected a token, or a user name and password")
+			r.bad("sat-file", "together with "+other.String()+": expected a token, or a user name and password")
 		}
 		return
 	}
@@ -342,7 +371,7 @@ func (r *resolver) login() {
 	if ask > 0 && (file == 0 || ask <= file) {
 		o.AskPass = r.flag("askpass", r.all("askpass"))
 		if o.AskPass && ask == file {
-			r.bad("askpass", "together with "+r.layers[file-1]["password-file"].source+": use only one of them")
+			r.bad("askpass", "together with "+r.layers[file-1]["password-file"].source.String()+": use only one of them")
 		}
 	}
 	if !o.AskPass {
@@ -350,7 +379,7 @@ func (r *resolver) login() {
 	}
 	switch {
 	case o.Username != "":
-	case o.Embedded && o.Sources["password-file"] != "--password-file":
+	case o.Embedded && o.Sources["password-file"].Flag == "":
 		o.PasswordFile = "" // the file is probably for another broker
 	case o.PasswordFile != "":
 		r.bad("password-file", "without a user name: add --username")

@@ -94,7 +94,7 @@ func TestResolveEndpoint(t *testing.T) {
 		if got.Embedded {
 			decides = "embedded"
 		}
-		if got.Sources[decides] != c.source {
+		if got.Sources[decides].String() != c.source {
 			t.Errorf("%s %s: decided by %q, want %q", c.args, c.env, got.Sources[decides], c.source)
 		}
 		if missing := got.Broker(); (missing != nil) != (c.source == "") {
@@ -163,7 +163,7 @@ func TestPasswordInHost(t *testing.T) {
 		{"-c proxy", "", "context proxy: proxy"},
 	} {
 		s, err := resolve(t, c.args, c.env+" SSCLI_CONFIG="+file)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Source != c.source || strings.Contains(err.Error(), "hunter2") {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Source.String() != c.source || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s %s: %v", c.args, c.env, err)
 		}
 		for _, e := range s.Effective() {
@@ -214,7 +214,7 @@ func TestResolveErrors(t *testing.T) {
 		{"", "AIO_BROKER_HOSTNAME=h AIO_BROKER_TCP_PORT=x", "AIO_BROKER_TCP_PORT"},
 	} {
 		got, err := resolve(t, "-o json "+c.args, c.env)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Source != c.source {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Source.String() != c.source {
 			t.Errorf("%s %s: %v, want an *Error of %s", c.args, c.env, err, c.source)
 		}
 		if got.Output != "json" {
@@ -254,7 +254,7 @@ func TestResolveProxy(t *testing.T) {
 		if s.Proxy != nil {
 			got = s.Proxy.String()
 		}
-		if got != c.want || s.Sources["proxy"] != c.source {
+		if got != c.want || s.Sources["proxy"].String() != c.source {
 			t.Errorf("%s %s: %q, decided by %q, want %q, %q", c.args, c.env, got, s.Sources["proxy"], c.want, c.source)
 		}
 	}
@@ -362,7 +362,7 @@ func FuzzResolve(f *testing.F) {
 func TestLine(t *testing.T) {
 	base := Settings{
 		Address: "h:1883", ClientID: "me", Timeout: time.Second, Output: "json", Trace: true, Quiet: true,
-		Sources: map[string]string{"host": "SSCLI_URL", "output": ".output"},
+		Sources: map[string]Source{"host": {Env: "SSCLI_URL"}, "output": {Env: "SSCLI_OUTPUT"}},
 	}
 	change := func(f func(*Settings)) Settings {
 		s := base
@@ -400,11 +400,11 @@ func TestLine(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(Settings{}, "Sources")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.args, diff)
 		}
-		if strings.Contains(tt.args, "-o ") && (got.Sources["output"] != "--output" || got.Sources["host"] != "SSCLI_URL") {
+		if strings.Contains(tt.args, "-o ") && (got.Sources["output"].Flag != "output" || got.Sources["host"].Env != "SSCLI_URL") {
 			t.Errorf("%s: the sources are %v", tt.args, got.Sources)
 		}
 	}
-	if base.Sources["output"] != ".output" {
+	if base.Sources["output"].Env != "SSCLI_OUTPUT" {
 		t.Error("a line changed the settings of the shell")
 	}
 }

@@ -134,7 +134,7 @@ func (l layer) expandVia() error {
 	text, source := l["via"].value, l["via"].source
 	for _, other := range []string{"url", "host", "port"} {
 		if l.has(other) {
-			return &Error{source, "together with " + l[other].source + ": use only one of them"}
+			return &Error{source, "together with " + l[other].source.String() + ": use only one of them"}
 		}
 	}
 	v, err := ParseVia(text)
@@ -171,7 +171,7 @@ func (r *resolver) viaNames(flags ...string) {
 		case name == "":
 		case !IsResourceName(name):
 			r.bad(flag, fmt.Sprintf("%.80q: expected the name of a resource in the cluster", name))
-		case r.out.Sources[flag] == "--"+flag && r.out.Via == nil && r.out.Broker() == nil:
+		case r.out.Sources[flag].Flag != "" && r.out.Via == nil && r.out.Broker() == nil:
 			r.bad(flag, "is for a broker in a cluster: add --via kubectl")
 		}
 	}

@@ -70,7 +70,7 @@ var explained = []struct {
 	{"usage", 2, Usagef("what")},
 	{"usage", 2, &UsageError{Err: &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}}},
 	{"no_broker", 2, &config.NoBrokerError{}},
-	{"config", 2, &config.Error{Source: "SSCLI_URL", Why: "why"}},
+	{"config", 2, &config.Error{Source: config.Source{Env: "SSCLI_URL"}, Why: "why"}},
 	{"context", 2, &config.UnknownContextError{Source: "--context", Name: "prdo", Near: []string{"prod"}}},
 	{"config_file", 2, &config.FileError{File: "config.yaml", Line: 3, Key: "contexts.lab.password", Why: "why"}},
 	{"protected", 2, &ProtectedError{Context: "prod", What: "set \"a\""}},

@@ -49,8 +49,8 @@ func New(a *app.App) *cobra.Command {
 			a.Settings = config.Settings{
 				Address: net.JoinHostPort(host, strconv.Itoa(int(port))), TLS: !plain,
 				CAFile: ca, CertFile: cert, KeyFile: key, KeyPasswordFile: keyPassword, Trace: verbose,
-				Sources: map[string]string{
-					"ca-file": "--cafile", "cert-file": "--certfile", "key-file": "--keyfile", "key-password-file": "--keypasswordfile",
+				Sources: map[string]config.Source{
+					"ca-file": {Flag: "cafile"}, "cert-file": {Flag: "certfile"}, "key-file": {Flag: "keyfile"}, "key-password-file": {Flag: "keypasswordfile"},
 				},
 			}
 			a.Flags = cmd.Flags()

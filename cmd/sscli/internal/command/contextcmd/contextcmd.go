@@ -291,7 +291,7 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	add("output", a.Output)
 	add("color", "auto")
 	if file, source := config.Path(cmd.Flags(), a.Env); file != "" {
-		settings = slices.Insert(settings, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source, "default")})
+		settings = slices.Insert(settings, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source.String(), "default")})
 	}
 	const maxWidth = 40 // longer values do not widen the column
 	var width, valueWidth int

@@ -106,7 +106,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	}
 	e := exporter{app: a, named: named, out: a.Out, began: time.Now()}
 	form := "json"
-	if a.Settings.Sources["output"] == "--output" {
+	if a.Settings.Sources["output"].Flag != "" {
 		form = a.Output
 	}
 	w := io.Writer(a.Stdout)
