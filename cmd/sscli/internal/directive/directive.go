@@ -28,14 +28,20 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// Usages returns the usage and the description of each directive.
-func Usages() [][2]string {
-	return [][2]string{
-		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
-		{"repeat N [INTERVAL] CMD...", "run CMD N times, or until its first error"},
-		{"say TEXT...", "print TEXT on standard error, for people who watch"},
-		{"sleep DURATION", "wait"},
-		{"time CMD...", "run CMD and print how long it took"},
+// A Usage says how a directive, or a dot-command of the shell, is written and what it does.
+type Usage struct{ Name, Operands, Help string }
+
+// String returns the name and the operands.
+func (u Usage) String() string { return strings.TrimSpace(u.Name + " " + u.Operands) }
+
+// Usages returns the usage of each directive.
+func Usages() []Usage {
+	return []Usage{
+		{"expect", "CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
+		{"repeat", "N [INTERVAL] CMD...", "run CMD N times, or until its first error"},
+		{"say", "TEXT...", "print TEXT on standard error, for people who watch"},
+		{"sleep", "DURATION", "wait"},
+		{"time", "CMD...", "run CMD and print how long it took"},
 	}
 }
 
@@ -136,8 +142,8 @@ func parse(words []repl.Word) (l line, err error) {
 // usageOf returns a usage error that shows how a directive is written.
 func usageOf(name string) error {
 	for _, u := range Usages() {
-		if strings.HasPrefix(u[0], name+" ") {
-			return fault.Usagef("usage: %s", u[0])
+		if u.Name == name {
+			return fault.Usagef("usage: %s", u)
 		}
 	}
 	return nil
@@ -188,10 +194,7 @@ func (l line) repeat(ctx context.Context, run Runner) error {
 
 // Is reports whether a word is a directive. Case does not matter.
 func Is(word string) bool {
-	return slices.ContainsFunc(Usages(), func(u [2]string) bool {
-		name, _, _ := strings.Cut(u[0], " ")
-		return strings.EqualFold(name, word)
-	})
+	return slices.ContainsFunc(Usages(), func(u Usage) bool { return strings.EqualFold(u.Name, word) })
 }
 
 // Command returns the words of a line without the directives before the command. ok is false if no

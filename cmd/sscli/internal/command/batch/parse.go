@@ -136,9 +136,8 @@ func (b *batch) runWords(ctx context.Context, words []repl.Word) error {
 
 func (b *batch) names() string {
 	names := []string{"hlc", "ping", "version"}
-	for _, usage := range directive.Usages() {
-		name, _, _ := strings.Cut(usage[0], " ")
-		names = append(names, name)
+	for _, u := range directive.Usages() {
+		names = append(names, u.Name)
 	}
 	for name, v := range b.verbs {
 		if name == v.plain.Name() && !v.plain.Hidden {

@@ -36,14 +36,13 @@ func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	}
 	var found []repl.Candidate
 	if len(words) == 0 {
-		own := append(directive.Usages(), [2]string{"exit", "leave the shell"}, [2]string{"quit", "leave the shell"})
+		own := append(directive.Usages(), directive.Usage{Name: "exit", Help: "leave the shell"}, directive.Usage{Name: "quit", Help: "leave the shell"})
 		if len(before) == 0 {
 			own = append(own, dots()...)
 		}
-		for _, w := range own {
-			name, _, _ := strings.Cut(w[0], " ")
-			if strings.HasPrefix(name, part.Text) && (part.Text != "" || name[0] != '.') {
-				found = append(found, repl.Candidate{Text: name, Help: w[1]})
+		for _, u := range own {
+			if strings.HasPrefix(u.Name, part.Text) && (part.Text != "" || u.Name[0] != '.') {
+				found = append(found, repl.Candidate{Text: u.Name, Help: u.Help})
 			}
 		}
 	}

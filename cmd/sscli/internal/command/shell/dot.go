@@ -13,15 +13,15 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// dots returns the usage and the help of each dot-command.
-func dots() [][2]string {
-	return [][2]string{
-		{".exit", "leave the shell"},
-		{".help", "list the commands"},
-		{".output [FORM]", "print or change the form of results"},
-		{".quit", "leave the shell"},
-		{".timeout [DURATION]", "print or change the time limit of a request"},
-		{".trace [on|off]", "show or change whether every packet is printed"},
+// dots returns the usage of each dot-command.
+func dots() []directive.Usage {
+	return []directive.Usage{
+		{Name: ".exit", Help: "leave the shell"},
+		{Name: ".help", Help: "list the commands"},
+		{Name: ".output", Operands: "[FORM]", Help: "print or change the form of results"},
+		{Name: ".quit", Help: "leave the shell"},
+		{Name: ".timeout", Operands: "[DURATION]", Help: "print or change the time limit of a request"},
+		{Name: ".trace", Operands: "[on|off]", Help: "show or change whether every packet is printed"},
 	}
 }
 
@@ -70,8 +70,7 @@ func (s *shell) dot(words []repl.Word) error {
 	}
 	var names []string
 	for _, d := range dots() {
-		word, _, _ := strings.Cut(d[0], " ")
-		names = append(names, word)
+		names = append(names, d.Name)
 	}
 	hint := ".help"
 	if near := suggest.Near(name, names); len(near) > 0 {
@@ -82,8 +81,8 @@ func (s *shell) dot(words []repl.Word) error {
 
 func dotUsage(name string) string {
 	for _, d := range dots() {
-		if strings.HasPrefix(d[0]+" ", name+" ") {
-			return d[0]
+		if d.Name == name {
+			return d.String()
 		}
 	}
 	return name
@@ -105,13 +104,17 @@ history.
 func (s *shell) overview() error {
 	var b strings.Builder
 	width := help.Columns(s.app.Stdout.File)
-	write := func(title string, rows [][2]string) {
+	write := func(title string, usages []directive.Usage) {
+		var rows [][2]string
+		for _, u := range usages {
+			rows = append(rows, [2]string{u.String(), u.Help})
+		}
 		b.WriteString(title + "\n" + help.Rows(rows, width))
 	}
 	root := newLineRoot(s.newLine())
 	b.WriteString(strings.TrimPrefix(help.List(root, "", width), "\n"))
 	write("Lines:", directive.Usages())
-	write("Shell:", append(dots(), [2]string{"exit [CODE], quit", "leave the shell, with an exit code"}))
+	write("Shell:", append(dots(), directive.Usage{Name: "exit", Operands: "[CODE], quit", Help: "leave the shell, with an exit code"}))
 	b.WriteString("\n" + help.Fill(shellHelp+"\nFor more: help COMMAND, help output, help quoting, help exit-codes, help environment.", width))
 	return s.print(b.String())
 }
