@@ -598,7 +598,7 @@ func TestAge(t *testing.T) {
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 52100: "0.05ms", 120 * time.Microsecond: "0.12ms", -340 * time.Microsecond: "-0.34ms", 2 * time.Millisecond: "2ms",
-		1500 * time.Millisecond: "1.5s", 90 * time.Second: "90s", 250 * time.Second: "4m10s", 25 * time.Hour: "1d1h",
+		1500 * time.Millisecond: "1.5s", 90 * time.Second: "90s", 250 * time.Second: "4m10s", 25 * time.Hour: "1d1h", -25 * time.Hour: "-1d1h",
 	} {
 		if got := Span(d); got != want {
 			t.Errorf("Span(%d): got %s, want %s", d, got, want)

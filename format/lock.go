@@ -3,7 +3,6 @@ package format
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -84,9 +83,10 @@ func Span(d time.Duration) string {
 		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
 	case abs < 24*time.Hour:
 		return d.Round(time.Second).String()
-	default:
-		return strings.TrimSuffix(Age(d), " ago")
+	case d < 0:
+		return "-" + Coarse(d)
 	}
+	return Coarse(d)
 }
 
 func (l LockStatus) fields(o *objectWriter) {

@@ -31,25 +31,28 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
-// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. It truncates d to whole
-// milliseconds, seconds, minutes or hours, depending on its length.
+// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d: see [Coarse].
 func Age(d time.Duration) string {
+	if d < 0 {
+		return "in " + Coarse(d)
+	}
+	return Coarse(d) + " ago"
+}
+
+// Coarse returns the length of d as text, such as 3m12s. It omits the sign, and truncates d to whole
+// milliseconds, seconds, minutes or hours, depending on its length.
+func Coarse(d time.Duration) string {
 	const day = 24 * time.Hour
-	var text string
 	switch abs := d.Abs(); {
 	case abs == math.MaxInt64: // time.Sub returns the longest duration for any longer one
-		text = fmt.Sprintf("more than %dd", abs/day)
+		return fmt.Sprintf("more than %dd", abs/day)
 	case abs < time.Second:
-		text = abs.Truncate(time.Millisecond).String()
+		return abs.Truncate(time.Millisecond).String()
 	case abs < time.Hour:
-		text = abs.Truncate(time.Second).String()
+		return abs.Truncate(time.Second).String()
 	case abs < day:
-		text = fmt.Sprintf("%dh%dm", abs/time.Hour, abs%time.Hour/time.Minute)
+		return fmt.Sprintf("%dh%dm", abs/time.Hour, abs%time.Hour/time.Minute)
 	default:
-		text = fmt.Sprintf("%dd%dh", abs/day, abs%day/time.Hour)
+		return fmt.Sprintf("%dd%dh", abs/day, abs%day/time.Hour)
 	}
-	if d < 0 {
-		return "in " + text
-	}
-	return text + " ago"
 }

@@ -233,7 +233,7 @@ func (r *row) age(now time.Time) string {
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {
 		return ""
 	}
-	return strings.TrimSuffix(format.Age(max(now.Sub(at), 0)), " ago")
+	return format.Coarse(max(now.Sub(at), 0))
 }
 
 func (r *row) rate(now time.Time) string {
