@@ -27,15 +27,15 @@ func (k *KeysFrom) Given() bool { return k.file != "" }
 
 // Keys returns the keys from the operands and the file. Without operands and without the flag, it
 // returns an error. The file may be empty. Keys calls read with the name of the file, which may be "-"
-// for standard input, and with a description of the content.
-func (k *KeysFrom) Keys(operands []string, read func(name, what string) (string, error)) ([]string, error) {
+// for standard input, and with what the file has and in which form.
+func (k *KeysFrom) Keys(operands []string, read func(name, what, form string) (string, error)) ([]string, error) {
 	switch {
 	case !k.Given() && len(operands) == 0:
 		return nil, fault.Usagef("missing KEY")
 	case !k.Given():
 		return operands, nil
 	}
-	text, err := read(string(k.file), "the keys, one per line")
+	text, err := read(string(k.file), "the keys", ", one per line")
 	if fault.IsA[*fs.PathError](err) && k.file != "-" {
 		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
 	}

@@ -90,7 +90,7 @@ func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 			ValidArgsFunction: complete.Keys(a, v.Keys),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				ctx := cmd.Context()
-				in := func(name, what string) (string, error) { return a.Read(ctx, name, what) }
+				in := func(name, what, form string) (string, error) { return a.Read(ctx, name, what+form) }
 				req, err := v.Parse(usage.Words(cmd.Flags().Args()), in)
 				if err != nil {
 					return err
@@ -105,9 +105,9 @@ func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 	}
 }
 
-// A Source reads a file, or standard input if the name is "-". The argument what describes the content,
-// for a user who types it at the terminal.
-type Source func(name, what string) (string, error)
+// A Source reads a file, or standard input if the name is "-". what names the content in messages, and form
+// continues what for a user who types the content at the terminal; it may be empty.
+type Source func(name, what, form string) (string, error)
 
 const theValue = "the value"
 
@@ -117,7 +117,7 @@ const theValue = "the value"
 func Value(words []repl.Word, file string, in Source) (value string, rest []repl.Word, err error) {
 	switch {
 	case file != "":
-		value, err = in(file, theValue)
+		value, err = in(file, theValue, "")
 		if fault.IsA[*fs.PathError](err) && file != "-" {
 			err = &fault.UsageError{Err: fmt.Errorf("-f: %w", err)}
 		}
@@ -125,7 +125,7 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 	case len(words) == 0:
 		return "", nil, fault.Usagef("no value: expected VALUE, - for standard input, or -f FILE")
 	case words[0] == repl.Word{Text: "-"}:
-		value, err = in("-", theValue)
+		value, err = in("-", theValue, "")
 		return value, words[1:], err
 	}
 	if name, ok := strings.CutPrefix(words[0].Text, "@"); ok && !words[0].Quoted {

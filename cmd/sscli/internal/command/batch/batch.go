@@ -138,15 +138,14 @@ func newBatch(a *app.App, f batchFlags) *batch {
 func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
 	from = files.InputName(from)
-	b.in = func(name, what string) (string, error) {
+	b.in = func(name, what, form string) (string, error) {
 		switch name = files.InputName(name); {
 		case name == "-" && from == "-":
-			what, _, _ = strings.Cut(what, ",")
 			return "", fault.Usagef("- for %s: standard input is the batch itself; use a file, or read the batch from a file", what)
 		case name == "-" && f.check:
 			return "", a.TakeInput()
 		}
-		return a.Read(ctx, name, what)
+		return a.Read(ctx, name, what+form)
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own

@@ -179,7 +179,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	if f.keysFrom.Given() {
-		read := func(name, what string) (string, error) { return a.Read(ctx, name, what) }
+		read := func(name, what, form string) (string, error) { return a.Read(ctx, name, what+form) }
 		if keys, err = f.keysFrom.Keys(keys, read); err != nil {
 			return err
 		}
