@@ -145,7 +145,7 @@ func (e *Error) Advice() (hint suggest.Hint, ok bool) {
 		return suggest.Try("`sscli help output`"), true
 	}
 	if e.Source.Context != "" {
-		return suggest.Try("`sscli context set NAME` with another --"+e.Source.Key).Fill(suggest.Name, e.Source.Context), true
+		return suggest.Try("`sscli context set NAME`").Fill(suggest.Name, e.Source.Context).Then(" with another --" + e.Source.Key), true
 	}
 	return nil, e.Source.Flag != ""
 }

@@ -167,10 +167,10 @@ func IsAround(env Env, lock string) bool {
 	return lock != "" && slices.Contains(strings.Fields(OuterLocks(env)), url.QueryEscape(lock))
 }
 
-// ElsewhereHint says what to try if a lock that is around this command is the lock of another store. rest is the
-// beginning of the command.
-func ElsewhereHint(rest string) suggest.Hint {
-	return suggest.Try("for another store: `env -u " + EnvLockName + " -u " + EnvOuterLocks + " " + rest + " …`")
+// ElsewhereHint says what to try if a lock that is around this command is the lock of another store. command
+// is the beginning of the command.
+func ElsewhereHint(command ...string) suggest.Hint {
+	return suggest.Try("for another store: `env -u "+EnvLockName+" -u "+EnvOuterLocks+" WORDS... …`").Fill(suggest.Words, command...)
 }
 
 // HolderVariable is the environment variable for the holder name in `lock acquire`, `lock renew` and

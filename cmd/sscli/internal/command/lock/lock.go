@@ -232,19 +232,21 @@ func (f *lockFlags) busyError(err error) error {
 	if !ok {
 		return err
 	}
-	note, hint := f.renewalNote(e.Status), ""
+	note := f.renewalNote(e.Status)
+	var hint suggest.Hint
 	if e.Waited == 0 {
 		given := "--try"
 		if !f.try {
 			given = "--wait"
 		}
-		hint = "`omit " + given + "` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
+		hint = suggest.Try("`omit WORDS...` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder").
+			Fill(suggest.Words, given)
 	}
 	if note != "" && !f.isRenewed(e.Status) {
-		hint = "`sscli lock status NAME --observe 30s` shows if it is renewed; `sscli lock break NAME` takes it from a holder that is gone"
+		hint = suggest.Try("`sscli lock status NAME --observe 30s` shows if it is renewed; `sscli lock break NAME` takes it from a holder that is gone")
 	}
-	if hint != "" {
-		err = &fault.NextError{Err: err, Hint: suggest.Try(hint)}
+	if hint != nil {
+		err = &fault.NextError{Err: err, Hint: hint}
 	}
 	if e.Status.Token.IsZero() {
 		return err

@@ -111,7 +111,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if verb.IsAround(a.Env, f.name) {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("lock %s is held by a lock run around this one: a deadlock", format.Brief(f.name)),
-			Hint: verb.ElsewhereHint("sscli lock run"),
+			Hint: verb.ElsewhereHint("sscli", "lock", "run"),
 		}
 	}
 	if err := a.Confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
