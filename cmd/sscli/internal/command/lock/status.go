@@ -83,8 +83,8 @@ line also shows how often the holder renews the lock, or that no renewal was see
 An operand with *, ? or [ is a PATTERN, as in sscli scan. A PATTERN needs a broker that has
 SCAN, and may leave out names that are not UTF-8 text; a NAME does not. Without operands,
 list shows the keys of the store that look held: --observe saw a renewal, the value is a
-holder as lock run names it, or it is text that was written in the last two minutes. It
-counts the other keys.
+holder as sscli or its Go library generates it, or it is text that was written in the
+last two minutes. It counts the other keys.
 
 The store does not say which keys are locks. A key is listed as "held" if it is a NAME, or
 if --observe saw that it was renewed: written again with the same value. Other keys that
