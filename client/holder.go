@@ -1,53 +1,53 @@
 package client
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"strings"
 	"time"
 )
 
-// A generated holder is a name, a colon and a stamp: 16 characters of base32 in lower case. The first nine are the upper
-// 45 bits of a number of 64 bits: the milliseconds since the Unix epoch when the wait for the lock began, by the store's
-// clock, to which those of the clients may differ. If the lock was free then, they are random, and the highest bit is set,
-// which is a time after the year 2500. The other seven are always random.
+// A generated holder is a name, a colon and a stamp: stampSize characters of stampText. The first stampTime of them are a
+// number: the milliseconds since the Unix epoch when the wait for the lock began, by the store's clock, from which those of
+// the clients may differ. In the stamp of a client that did not have to wait, this is a time after the year 2500. The other
+// characters are random.
 const (
+	stampText = "abcdefghijklmnopqrstuvwxyz234567" // base32 in lower case
 	stampTime = 9
-	stampSize = 16
-	stampBits = 64 - 5*stampTime
+	stampSize = 20
 )
 
-// newHolder generates a holder. If began is zero, the holder does not tell when it began to wait.
+// newHolder generates a holder. If began is zero, the client did not have to wait.
 func newHolder(name string, began time.Time) []byte {
-	stamp := strings.ToLower(rand.Text()[:stampSize])
-	if began.IsZero() {
-		stamp = "7" + stamp[1:]
-	} else {
-		at := binary.BigEndian.AppendUint64(nil, uint64(began.UnixMilli())<<stampBits)
-		stamp = strings.ToLower(base32.StdEncoding.EncodeToString(at)[:stampTime]) + stamp[stampTime:]
+	stamp := []byte(strings.ToLower(rand.Text()[:stampSize]))
+	if stamp[0] = stampText[len(stampText)-1]; !began.IsZero() {
+		for i, ms := stampTime-1, began.UnixMilli(); i >= 0; i, ms = i-1, ms/int64(len(stampText)) {
+			stamp[i] = stampText[ms%int64(len(stampText))]
+		}
 	}
-	return []byte(name + ":" + stamp)
+	return append([]byte(name+":"), stamp...)
 }
 
-// IsGeneratedHolder reports whether a holder looks like one that [Session.Lock] or [Session.AcquireLock] generated.
-func IsGeneratedHolder(holder []byte) bool {
-	_, ok := waitBegan(holder)
+// IsGeneratedHolder reports whether a value looks like a holder that [Session.Lock] or [Session.AcquireLock] generated.
+func IsGeneratedHolder(value []byte) bool {
+	_, ok := waitBegan(value)
 	return ok
 }
 
-// waitBegan returns when a generated holder began to wait. The time is in the future if the holder does not tell.
+// waitBegan returns when the client with a generated holder began to wait. The time is in the future if it did not.
 func waitBegan(holder []byte) (began time.Time, ok bool) {
 	colon := len(holder) - stampSize - 1
-	if colon < 0 || holder[colon] != ':' || bytes.ContainsFunc(holder[colon:], isUpper) {
+	if colon < 0 || holder[colon] != ':' {
 		return began, false
 	}
-	stamp, err := base32.StdEncoding.DecodeString(strings.ToUpper(string(holder[colon+1:])))
-	if err != nil {
-		return began, false
+	var ms int64
+	for i, c := range holder[colon+1:] {
+		digit := strings.IndexByte(stampText, c)
+		if digit < 0 {
+			return began, false
+		}
+		if i < stampTime {
+			ms = ms*int64(len(stampText)) + int64(digit)
+		}
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(stamp) >> stampBits)), true
+	return time.UnixMilli(ms), true
 }
-
-func isUpper(r rune) bool { return 'A' <= r && r <= 'Z' }

@@ -18,12 +18,12 @@ type LockOptions struct {
 	Margin time.Duration // 0 = a tenth of the TTL, at most 2 s
 
 	// Holder is the value to store in the lock's key. It must be unique: two processes with the
-	// same Holder can hold the lock at the same time. Empty = one is generated: HolderName, a colon, and 16
-	// characters that are unique and tell other clients when the wait began. So they know how long
-	// the present holder had waited, and leave the lock to a client that has waited as long.
+	// same Holder can hold the lock at the same time. Empty = one is generated: HolderName, a colon, and 20
+	// characters that are unique and, if the lock was not free, tell other clients when the wait began. So they know
+	// how long the present holder had waited, and leave the lock to a client that has waited as long.
 	Holder []byte
 
-	HolderName string // who holds the lock, if Holder is empty; empty = the client id
+	HolderName string // if Holder is empty, how the generated one begins; need not be unique; empty = the client id
 
 	Try  bool          // do not wait for a lock that another client holds
 	Wait time.Duration // the longest wait; 0 = until ctx ends

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,6 +274,74 @@ func TestLockFairUnknown(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLockFairAfterLongHold: after a hold that was much longer than others, a client that waited for less does not stand back
+// for long from one that waited for all of it and now comes back at once.
+func TestLockFairAfterLongHold(t *testing.T) {
+	t.Parallel()
+	for _, named := range []string{"", "named"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := startVirtual(t, emulator.Options{Latency: time.Millisecond})
+			defer store.Close()
+			var all sync.WaitGroup
+			defer all.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var first atomic.Bool
+			holder := store.dial(t, newBarrier(), Options{})
+			defer holder.Close()
+			held, err := holder.Lock(ctx, theLock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			all.Go(func() {
+				s := store.dial(t, newBarrier(), Options{})
+				defer s.Close()
+				for ctx.Err() == nil {
+					l, err := s.Lock(ctx, theLock, LockOptions{Holder: []byte(named)})
+					if err != nil {
+						continue
+					}
+					first.Store(true)
+					time.Sleep(10 * time.Millisecond)
+					if err := l.Release(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			time.Sleep(24 * time.Minute)
+			waiter := store.dial(t, newBarrier(), Options{ClientID: "waiter"})
+			defer waiter.Close()
+			store.InterceptNotifications(func(n emulator.Notification) (late emulator.NotificationAction) {
+				if n.ClientID == "waiter" && !first.Load() { // so that the other is first
+					late.Delay = 4 * time.Millisecond
+				}
+				return late
+			})
+			all.Go(func() {
+				time.Sleep(5 * time.Minute)
+				if err := held.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			began := time.Now()
+			l, err := waiter.Lock(ctx, theLock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			if waited := time.Since(began) - 5*time.Minute; waited > time.Second {
+				t.Errorf("waited for another %v", waited)
+			} else {
+				t.Logf("waited for another %v", waited)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

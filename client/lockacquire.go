@@ -69,6 +69,7 @@ type acquisition struct {
 	began   time.Time
 	settles bool       // no attempt may be applied after the last one, because nobody would undo it
 	unique  bool       // the holder is generated before the first attempt, so no other acquisition uses it
+	tells   bool       // the holder tells when the wait began
 	again   bool       // the holder already held the lock before the first attempt
 	first   bool       // no attempt was answered and there is no Wait: give up if this one is not answered
 	until   time.Time  // the deadline for undoing attempts; zero until giveUp sets it
@@ -87,7 +88,7 @@ type acquisition struct {
 	since     time.Time     // when the first of these holders was reported
 	lastPace  time.Duration // see pace, at the last rest
 	refusals  int           // how many attempts were refused since the watch began
-	usual     time.Duration // how long those who acquire the lock have waited; one of them changes it by a fourth; 0 = not known
+	usual     time.Duration // how long those who acquire the lock have waited; one of them changes it by a fourth; see knows
 	roundTrip time.Duration // of the watch, then of refused attempts; less if others took the lock in less
 
 	reported    []byte    // the holder last passed to OnWait
@@ -192,15 +193,27 @@ func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	case !a.unique:
 		before, err = a.s.LockStatus(ctx, a.name)
 	}
-	if a.unique {
-		var began time.Time
-		if !a.status.Token.IsZero() { // so the session's clock is not behind the version of the lock
-			began = a.s.clock.Stamp(time.Now()).Time().Add(-time.Since(a.began))
-		}
-		a.o.Holder = newHolder(cmp.Or(a.o.HolderName, a.s.o.ClientID), began)
+	if a.free {
+		a.nameHolder(Version{})
+	} else {
+		a.nameHolder(a.status.Token)
 	}
 	a.again = err == nil && bytes.Equal(before.Holder, a.o.Holder)
 	return err
+}
+
+// nameHolder generates the holder, if none is given, with the time when the wait began. token is the version of the lock that
+// another client holds; zero = the lock may be free. Once a request with a holder may be applied, the holder stays.
+func (a *acquisition) nameHolder(token Version) {
+	if !a.unique || a.tells || a.unconfirmed.n > 0 || a.unconfirmed.held {
+		return
+	}
+	var began time.Time
+	if a.tells = !token.IsZero(); a.tells {
+		// Neither the token nor what the session sends is ahead of the store's clock.
+		began = later(a.s.clock.Stamp(time.Now()).Time(), token.Time()).Add(-time.Since(a.began))
+	}
+	a.o.Holder = newHolder(cmp.Or(a.o.HolderName, a.s.o.ClientID), began)
 }
 
 // run tries to acquire the lock until it holds the lock or gives up, and waits between the attempts.
@@ -250,6 +263,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		case c.err == nil:
 			a.answered, failures = true, 0
 			a.refusals++
+			a.nameHolder(a.refused)
 			a.reportTrouble(nil)
 			took := time.Since(c.lease.Sent)
 			a.roundTrip = min(took, cmp.Or(a.roundTrip, took)*5/4) // one attempt that took long changes it little

@@ -67,7 +67,7 @@ func (a *acquisition) comesBack() bool {
 	return a.roundTrip > 0 && time.Since(a.last.released) < 2*a.trip() && time.Since(a.last.gaveWay) > rarely
 }
 
-// giveWay is for how many round trips a session that comes back waits, which is longer than any other waits.
+// giveWay is for how many round trips a session that comes back waits, which is longer than any other waits whose turn it is.
 const giveWay = 3
 
 // wakeTime is the time within which an ordinary system wakes a program that waits: what two clients measure differs by so
@@ -78,19 +78,20 @@ const wakeTime = time.Millisecond
 // first, and those that are later learn from the watch who has the lock, and do not try.
 //
 // A client knows from their holders how long others had waited when they acquired the lock. It tries at once if it has
-// waited for nine tenths of that, and otherwise waits for up to earlyTrips, so that also on a busy machine somebody whose
-// turn it is comes first.
+// waited for nine tenths of that, and otherwise waits for up to earlyTrips, but not longer than quickHold or two round trips,
+// so that also on a busy machine somebody whose turn it is comes first.
 //
-// A client that has seen no other acquire the lock waits twice as long as its rank says, but at most 5 ms longer. It does not
-// if it has waited for quickHold, or if it was alone the last times, which it tests one time in eight. A session that has
-// just released the lock waits longer than any other.
+// A client that does not know how long others wait, and has seen none acquire the lock, waits twice as long as its rank says,
+// but at most 5 ms longer. It does not if it has waited for quickHold, or if it was alone the last times, which it tests one
+// time in eight. A session that has just released the lock gives way to all whose turn it is.
 func (a *acquisition) pause() time.Duration {
 	waited, pause := time.Since(a.began), a.rank()
 	switch {
 	case a.givesWay:
 		return giveWay * a.trip()
-	case a.usual > 0:
-		pause = time.Duration(max(0, 1-float64(waited)/float64(a.usual*9/10+1)) * float64(earlyTrips*a.trip()))
+	case a.knows():
+		most := min(earlyTrips*a.trip(), max(2*a.trip(), quickHold))
+		pause = time.Duration(max(0, 1-float64(waited)/float64(a.usual*9/10)) * float64(most))
 	case a.handOvers == 0 && a.last.alone >= 3 && mathrand.N(8) > 0:
 		return 0
 	case a.handOvers == 0 && waited < quickHold:
@@ -110,6 +111,9 @@ func (a *acquisition) rank() time.Duration {
 	return time.Duration(max(0, 1-math.Log2(age)/doublings) * float64(a.trip()))
 }
 
+// knows reports whether this client knows how long others wait for the lock.
+func (a *acquisition) knows() bool { return a.usual > a.trip() }
+
 // trip returns the unit of pauses.
 func (a *acquisition) trip() time.Duration { return max(a.roundTrip, wakeTime) }
 
@@ -127,13 +131,17 @@ const (
 	quickHold  = 100 * time.Millisecond
 )
 
-// countPass counts a hand-over: the watch has reported a new holder.
+// countPass counts a hand-over: the watch has reported a new holder. One that does not tell how long it had waited counts as
+// if it had not, so that nobody stands back for long from clients that do not.
 func (a *acquisition) countPass(e Event) {
-	if began, ok := waitBegan(e.Value); ok && !e.Version.IsZero() {
-		if waited := e.Version.Time().Sub(began); 0 <= waited && waited < time.Hour { // otherwise the holder does not tell
-			a.usual = cmp.Or(a.usual, waited) + (waited-cmp.Or(a.usual, waited))/4
+	var waited time.Duration
+	if began, ok := waitBegan(e.Value); ok {
+		if waited = e.Version.Time().Sub(began); waited < 0 || waited > time.Hour {
+			waited = 0
 		}
 	}
+	known := cmp.Or(a.usual, waited)
+	a.usual = known + (waited-known)/4
 	if a.released.IsZero() {
 		return // the lock was free when the watch began
 	}
@@ -168,7 +176,7 @@ func (a *acquisition) crowded() bool {
 	switch {
 	case a.passed == 0 || pace >= quickHold:
 		return false
-	case a.usual == 0:
+	case !a.knows():
 		return a.passed >= passes
 	case waited < a.usual*4/5:
 		return a.passed >= min(passes, 4) && a.usual > crowdPasses*pace

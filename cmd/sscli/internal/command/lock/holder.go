@@ -32,8 +32,8 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 // longestHolder is the length in bytes of a value that is longer than the holders that locks usually have.
 const longestHolder = 256
 
-// notHolder returns why a value is hardly the holder of a lock, or "". sscli writes the client id and a random
-// number, Microsoft's SDKs the client id.
+// notHolder returns why a value is hardly the holder of a lock, or "". sscli writes what
+// [client.LockOptions] say, Microsoft's SDKs the client id.
 func notHolder(value []byte) string {
 	switch {
 	case len(value) == 0:

@@ -60,7 +60,7 @@ type lockFlags struct {
 	conflict         int // exit code if another client holds the lock
 	name             string
 
-	generated bool // knownHolder generated the name of the holder
+	generated bool // the holder is generated
 	again     bool // the holder already held the acquired lock
 
 	seen  client.LockStatus // during a wait, what was first seen of the present holder; see reportWaiting
@@ -113,7 +113,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 }
 
 // knownHolder returns the options of a command that gets the name of the holder from --holder or the
-// environment. If there is none and generate is true, it generates one as newHolder does.
+// environment. If there is none and generate is true, one will be generated, as with newHolder.
 func (f *lockFlags) knownHolder(a *app.App, generate bool) (client.LockOptions, error) {
 	if f.holder == "" {
 		name, _ := a.Env(verb.HolderVariable)
