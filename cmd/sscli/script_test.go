@@ -321,7 +321,7 @@ var scrubRules = []scrubRule{
 	replace(`(?m)  (in [\dhms.]+|[\dhms.]+ ago)$`, "  AGE"),
 	replace(`\bis [\dhms.]+ ahead of the local clock`, "is AHEAD of the local clock"),
 	replace(`\bsscli-[a-z2-7]{16}\b`, "CLIENT"),
-	replace(`[^\s"@]+@[^\s":@]+:\d+:[a-z2-7]{16}\b`, "HOLDER"),
+	replace(`[^\s"@]+@[^\s":@]+:\d+:[a-z2-7]{20}\b`, "HOLDER"),
 	replace(`\b(counts as lost|TERM) in [\d.]+m?s`, "$1 in DURATION"),
 	replace(`\bagain after [\dhms.]+`, "again after DURATION"),
 	replace(`\bsscli-lock-\d+\b`, "sscli-lock-N"),
