@@ -334,12 +334,12 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 		what = format.Count(len(names), "lock")
 	}
 	a.Inform(fmt.Sprintf("observing %s for %v", what, d))
-	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved)
-	defer cancel()
 	observers := make(map[string]*locklog.Observer, len(names))
 	for _, name := range names {
 		observers[name] = locklog.NewObserver()
 	}
+	limited, cancel := context.WithTimeoutCause(ctx, d, errObserved) // each observation takes at least so long
+	defer cancel()
 	away := app.Outage{Notify: a.Notify}
 	for {
 		e, err := away.Next(limited, w, a.Flush)
