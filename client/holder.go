@@ -20,7 +20,7 @@ const (
 func newHolder(name string, began time.Time) []byte {
 	stamp := []byte(strings.ToLower(rand.Text()[:stampSize]))
 	if stamp[0] = stampText[len(stampText)-1]; !began.IsZero() {
-		for i, ms := stampTime-1, began.UnixMilli(); i >= 0; i, ms = i-1, ms/int64(len(stampText)) {
+		for i, ms := stampTime-1, max(began.UnixMilli(), 0); i >= 0; i, ms = i-1, ms/int64(len(stampText)) {
 			stamp[i] = stampText[ms%int64(len(stampText))]
 		}
 	}

@@ -17,6 +17,9 @@ func TestGeneratedHolder(t *testing.T) {
 				t.Errorf("%q: %v, %t; want %v", holder, got, ok, began)
 			}
 		}
+		if got, ok := waitBegan(newHolder(name, time.UnixMilli(-1))); !ok || !got.Equal(time.UnixMilli(0)) {
+			t.Errorf("by a clock before 1970: %v, %t", got, ok)
+		}
 		holder := newHolder(name, time.Time{})
 		if got, ok := waitBegan(holder); !ok || got.Year() < 2500 {
 			t.Errorf("%q, which does not tell: %v, %t", holder, got, ok)

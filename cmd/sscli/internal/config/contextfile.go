@@ -41,9 +41,9 @@ func (e *FileError) Error() string {
 // Advice returns the hint, which replaces that of the error's kind.
 func (e *FileError) Advice() (hint suggest.Hint, ok bool) { return e.Hint, true }
 
-// Path returns the name of the context file, and its source, which is zero for the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
-// absolute path, $HOME/.config (on Windows %AppData%) takes its place. file is empty if neither
-// is an absolute path.
+// Path returns the name of the context file, and its source, which is zero for the default. The default is
+// $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an absolute path, $HOME/.config (on Windows
+// %AppData%) takes its place. file is empty if neither is an absolute path.
 func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file string, source Source) {
 	if f := flags.Lookup("config"); f != nil && f.Changed {
 		return f.Value.String(), Source{Flag: "config"}
