@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
@@ -18,7 +20,12 @@ import (
 // wait.
 func TestLongTransactions(t *testing.T) {
 	t.Parallel()
-	_, c := start(t, emulator.Options{})
+	var observed atomic.Int64 // commands that were not queued
+	_, c := start(t, emulator.Options{Observe: func(e emulator.Event) {
+		if e.Outcome == observe.Refused && e.Cause == "the transaction is too large" {
+			observed.Add(1)
+		}
+	}})
 	pairs := func(n int) []string {
 		words := []string{"MSET"}
 		for i := range n {
@@ -67,8 +74,8 @@ func TestLongTransactions(t *testing.T) {
 			tooMany++
 		}
 	}
-	if tooMany == 0 {
-		t.Error("a transaction of 200,000 commands is queued")
+	if n := int(observed.Load()); tooMany == 0 || n != tooMany {
+		t.Errorf("of a transaction of 200,000 commands %d are refused, %d observed", tooMany, n)
 	}
 	c.Expect(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 }

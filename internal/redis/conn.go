@@ -374,6 +374,7 @@ func (c *conn) dispatch(args [][]byte) {
 	if c.multi && cmd.flags&atOnce == 0 {
 		if err := c.enqueue(cmd, args); err != nil {
 			c.fail(err)
+			c.observe(cmd, args, time.Time{}, err)
 		}
 		return
 	}
@@ -417,6 +418,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	if cmd.flags&denyOOM != 0 && c.s.local != nil {
 		if err := c.keepValues(args); err != nil {
 			c.fail(err)
+			c.observe(cmd, args, time.Time{}, err)
 			return
 		}
 	}

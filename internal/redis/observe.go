@@ -57,28 +57,36 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	}
 }
 
-// setOutcome sets Outcome, Cause and Result of e according to the reply and to err, with which the command ended.
+// setOutcome sets Outcome, Cause and Result of e. err is the error with which the command ended.
 func (c *conn) setOutcome(e *observe.Event, reply []byte, err error) {
-	if len(reply) > 0 && reply[0] == '-' {
-		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
-		if refused, ok := err.(*Error); ok && refused.args != "" {
-			text = refused.Text
-		}
-		e.Outcome, e.Cause = observe.Refused, text
-	} else if c.unmet != "" {
+	switch {
+	case err != nil:
+		e.Outcome, e.Cause = observe.Refused, cause(err)
+	case c.unmet != "":
 		e.Outcome, e.Cause = observe.No, c.unmet
-	} else {
+	default:
 		e.Outcome, e.Result = observe.OK, result(reply)
 	}
 }
 
-// result returns a reply in a few words: a status or a number unchanged, and the size of any longer
-// reply.
+// cause returns the reason for an error, without the arguments of the request and on one line.
+func cause(err error) string {
+	text := err.Error()
+	if e, ok := err.(*Error); ok && (e.Code == "" || e.args != "") {
+		text = e.Text
+	}
+	return oneLine.Replace(text)
+}
+
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+
+// result describes a reply by its first line, in RESP: a status or a number unchanged, and the size of any longer reply.
 func result(reply []byte) string {
 	if len(reply) == 0 {
 		return "no reply"
 	}
-	line := firstLine(reply[1:])
+	head, _, _ := bytes.Cut(reply[1:], []byte("\r\n"))
+	line := string(head)
 	n, err := strconv.Atoi(line)
 	switch kind := reply[0]; {
 	case kind == '_', n < 0 && kind != ':':
@@ -90,9 +98,4 @@ func result(reply []byte) string {
 	default:
 		return observe.Count(n, "item")
 	}
-}
-
-func firstLine(b []byte) string {
-	line, _, _ := bytes.Cut(b, []byte("\r\n"))
-	return string(line)
 }
