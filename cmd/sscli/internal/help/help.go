@@ -137,15 +137,15 @@ func list(groups []Group, width int) string {
 
 // UseLine returns a command's usage line: its path, its operands, and [flags].
 func UseLine(cmd *cobra.Command) string {
-	line := cmd.CommandPath()
-	if _, operands, ok := strings.Cut(cmd.Use, " "); ok {
-		line += " " + operands
-	}
+	line := cmd.CommandPath() + Operands(cmd)
 	if cmd.HasAvailableSubCommands() {
 		line += " COMMAND"
 	}
 	return line + " [flags]"
 }
+
+// Operands returns what follows the name in a command's usage: a space before each operand.
+func Operands(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.Use, cmd.Name()) }
 
 // A Group is a group of commands in help.
 type Group struct {

@@ -70,10 +70,7 @@ type Verb struct {
 func Always([]repl.Word) bool { return true }
 
 // Name returns the verb's name, such as "get".
-func (v Verb) Name() string {
-	name, _, _ := strings.Cut(v.Use, " ")
-	return name
-}
+func (v Verb) Name() string { return (&cobra.Command{Use: v.Use}).Name() }
 
 // Command returns a function that makes a verb's command for the command line.
 func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {

@@ -19,14 +19,11 @@ func page(cmd *cobra.Command, e Edition) string {
 	r.text(PageName(cmd) + " - " + cmd.Short)
 	if !topic {
 		r.macro("SH", "SYNOPSIS")
-		_, operands, _ := strings.Cut(cmd.Use, " ")
-		if operands != "" {
-			operands = escape(operands) + " "
-		}
+		operands := escape(help.Operands(cmd))
 		if cmd.HasAvailableSubCommands() {
-			operands += italic("COMMAND") + " "
+			operands += " " + italic("COMMAND")
 		}
-		r.WriteString(bold(cmd.CommandPath()) + " " + operands + "[flags]\n")
+		r.WriteString(bold(cmd.CommandPath()) + operands + " [flags]\n")
 	}
 	r.macro("SH", "DESCRIPTION")
 	long := cmd.Long

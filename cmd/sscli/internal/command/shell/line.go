@@ -19,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -179,11 +180,10 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	s.timed = len(path) < 2 || !slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 	u, ok := errors.AsType[*fault.UsageError](err)
 	if _, advised := fault.Advice(err); ok && !advised {
-		use := strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
-		if cmd.HasParent() {
-			use += "  (help " + strings.TrimPrefix(cmd.CommandPath(), "sscli ") + ")"
+		u.Hint = suggest.Say("help")
+		if name := strings.Join(path[1:], " "); name != "" {
+			u.Hint = suggest.Say(name + help.Operands(cmd) + "  (help " + name + ")")
 		}
-		u.Hint = suggest.Say(use)
 	}
 	if err != nil && line.Faults == nil {
 		line.GuessOutput(args)

@@ -140,6 +140,7 @@ func TestLines(t *testing.T) {
 		{"set a -", "", "the shell itself reads standard input"},
 		{"shell", "", "sscli: shell cannot run in a shell"},
 		{"set a", "", "try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
+		{"--frob", "", "unknown flag: --frob\n  try: help\n(exit code 2)"},
 		{`get "a`, "", "try: help quoting"},
 		{"expect 1 get missing|expect 2 get", "(nil)\n", "as expected: missing KEY\n"},
 		{"expect 0 get missing", "(nil)\n", "sscli: expected exit code 0, got 1\n"},
