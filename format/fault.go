@@ -9,13 +9,14 @@ import (
 
 // Fault is an error message for standard error.
 type Fault struct {
-	Code       int    `json:"code"`             // exit code
-	Kind       string `json:"kind,omitzero"`    // the kind of error, for programs; empty = none
-	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
-	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0 = none
-	Message    string `json:"message"`
-	StoreError string `json:"store_error,omitzero"` // the store's error text, if the store refused
-	Hint       Hint   // what to try next; empty = none
+	Code       int      `json:"code"`             // exit code
+	Kind       string   `json:"kind,omitzero"`    // the kind of error, for programs; empty = none
+	Outcome    string   `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
+	Line       int      `json:"line,omitzero"`    // line number in the batch, from 1; 0 = none
+	Message    string   `json:"message"`
+	Details    []string // the last parts of Message, each after a semicolon, that a short form leaves out
+	StoreError string   `json:"store_error,omitzero"` // the store's error text, if the store refused
+	Hint       Hint     // what to try next; empty = none
 }
 
 // A Hint is what the user can try next: steps, each of which can be followed by itself.
@@ -51,8 +52,8 @@ func (f Fault) human(w *writer) {
 }
 
 // fit returns the message and the hint in at most three lines of 80 columns. From longer ones it leaves out details of
-// the message, from the end, until the first step of the hint fits, which helps most, or else any step, and the steps that do
-// not fit. It always keeps the first detail and one step. The json output has both whole.
+// the message, from the last, until the first step of the hint fits, which helps most, or else any step, and the steps that do
+// not fit. It always keeps what is no detail, and one step. The json output has both whole.
 func (f Fault) fit() (message, hint string) {
 	const columns, lines = 80, 3
 	more := Step{Text: "more: -o json", Command: true}
@@ -64,14 +65,19 @@ func (f Fault) fit() (message, hint string) {
 	fits := func(message string, steps ...Step) bool {
 		return len(steps) == 0 && rows(before+message) <= lines || rows(before+message)+rows("  try: "+Hint(steps).String()) <= lines
 	}
-	details, steps := phrases(f.Message), f.Hint
+	steps := f.Hint
 	if fits(f.Message, steps...) {
 		return f.Message, f.Hint.String()
 	}
+	details := f.Details
+	main, ok := strings.CutSuffix(f.Message, detailed("", details))
+	if !ok {
+		main, details = f.Message, nil
+	}
 	repeats := f.Outcome == "" && f.Line == 0 // so that the user can ask for more
 	for _, least := range []Hint{steps[:min(1, len(steps))], nil} {
-		for n := len(details); n > 0; n-- {
-			message = strings.Join(details[:n], "; ")
+		for n := len(details); n >= 0; n-- {
+			message = detailed(main, details[:n])
 			if !fits(message, least...) {
 				continue
 			}
@@ -95,31 +101,12 @@ func (f Fault) fit() (message, hint string) {
 			return message, kept.String()
 		}
 	}
-	return strings.Join(details[:min(1, len(details))], "; "), steps[:min(1, len(steps))].String()
+	return main, steps[:min(1, len(steps))].String()
 }
 
-// phrases splits a message at each semicolon outside of quotes. Any error may be a part of a message, so where it may
-// be shortened is known from its punctuation alone.
-func phrases(text string) (parts []string) {
-	var quote byte // 0 = outside
-	from := 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
-			i++
-		case c == quote:
-			quote = 0
-		case quote != 0:
-		case c == '"', c == '\'' && (i == 0 || strings.IndexByte(" ='", text[i-1]) >= 0): // no apostrophe
-			quote = c
-		case c == ';' && strings.HasPrefix(text[i:], "; "):
-			parts, from = append(parts, text[from:i]), i+2
-		}
-	}
-	if from < len(text) {
-		parts = append(parts, text[from:])
-	}
-	return parts
+// detailed adds details to a message.
+func detailed(message string, details []string) string {
+	return strings.Join(append([]string{message}, details...), "; ")
 }
 
 // message writes a message. The line number of a batch precedes it unless line is 0, and the hint

@@ -33,7 +33,7 @@ func (e *ClientCertificateError) Error() string {
 		return "the broker refused the client certificate: " + e.Err.Error()
 	}
 	if e.Unfit != nil {
-		return fmt.Sprintf("the client certificate was not sent; %v: %v", e.Unfit, e.Err)
+		return fmt.Sprintf("the client certificate was not sent: %v; %v", e.Err, e.Unfit)
 	}
 	return "the broker asked for a client certificate and got none: " + e.Err.Error()
 }

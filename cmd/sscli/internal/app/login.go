@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 	case "certificate_authority":
 		if s.CAFile != "" {
 			err = &fault.NextError{
-				Err:  fmt.Errorf("%w; the trusted CAs are those in %s", err, format.Path(s.CAFile)),
+				Err:  &fault.DetailError{Err: err, Details: []string{"the trusted CAs are those in " + format.Path(s.CAFile)}},
 				Hint: suggest.Try("another `--ca-file`, with the certificate of the broker's CA"),
 			}
 		}
@@ -38,26 +37,29 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 		}
 		return err
 	case "client_certificate_refused":
-		return &fault.LoginError{Err: err, Sent: sentCertificate(s)}
+		return withSent(err, sentCertificate(s))
 	default:
 		return err
 	}
 	if s.Embedded {
 		return err
 	}
-	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
-	anonymous := e.Sent == noLogin
-	switch f.Kind {
-	case "refused_login":
-	case "connect_denied":
-		e.Sent += ", as " + sentClientID(s)
-		if anonymous || s.SATFile != "" || s.ClusterAccount() != "" { // the login comes before the rules, and a broker may answer a wrong token so
-			e.Hint = loginHint(s, canAsk)
-		}
-	default:
-		e.Hint = loginHint(s, canAsk)
+	sent := sentLogin(s, time.Now())
+	hints := f.Kind != "refused_login"
+	if f.Kind == "connect_denied" { // the login comes before the rules, and a broker may answer a wrong token so
+		hints = sent == noLogin || s.SATFile != "" || s.ClusterAccount() != ""
+		sent += ", as " + sentClientID(s)
 	}
-	return e
+	err = withSent(err, sent)
+	if hints {
+		err = &fault.NextError{Err: err, Hint: loginHint(s, canAsk)}
+	}
+	return err
+}
+
+// withSent adds to the error of a refused login what was sent.
+func withSent(err error, sent string) error {
+	return &fault.DetailError{Err: err, Details: []string{"sent: " + sent}}
 }
 
 const noLogin = "no user name, no token and no certificate"

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -206,6 +207,13 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
+func (e *UnknownError) details() []string {
+	if e.Why == "" {
+		return nil
+	}
+	return []string{e.Why}
+}
+
 // Advice returns the hint.
 func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
@@ -350,19 +358,37 @@ func IsA[E error](err error) bool {
 	return ok
 }
 
-// A LoginError means that the broker refused the login. It names the credentials that were sent.
-type LoginError struct {
-	Err  error
-	Sent string       // the credentials, without secrets
-	Hint suggest.Hint // the next thing to try; nil = the table's hint
+// A DetailError adds to an error what else is known. On a terminal, details may be left out, from the last.
+type DetailError struct {
+	Err     error
+	Details []string
 }
 
-func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sent }
+func (e *DetailError) Error() string { return Message(e.Err) + "; " + strings.Join(e.Details, "; ") }
 
-func (e *LoginError) Unwrap() error { return e.Err }
+func (e *DetailError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
-func (e *LoginError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
+// A detailer is an error whose message ends with details, which a short form may leave out.
+type detailer interface {
+	error
+	details() []string
+}
+
+func (e *DetailError) details() []string { return e.Details }
+
+// details returns the details of err and of all errors that it wraps, as they stand in its message.
+func details(err error) (all []string) {
+	for e, ok := errors.AsType[detailer](err); ok; e, ok = errors.AsType[detailer](errors.Unwrap(e)) {
+		all = append(slices.Clone(e.details()), all...)
+	}
+	if e, ok := errors.AsType[*mqtt.ClientCertificateError](err); ok && e.Unfit != nil {
+		all = append([]string{e.Unfit.Error()}, all...)
+	} else if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		_, known := certificateWords(e, time.Now())
+		all = append(known, all...)
+	}
+	return all
+}
 
 // An OverTLSError marks an error of a connection that uses TLS. It does not change the message.
 type OverTLSError struct{ Err error }

@@ -24,7 +24,7 @@ import (
 func Message(err error) string {
 	text := err.Error()
 	switch e := err.(type) {
-	case *requestError, *keyError, *NextError, *LoginError, *NotAppliedError, *UnknownError:
+	case *requestError, *keyError, *NextError, *DetailError, *NotAppliedError, *UnknownError:
 		return text // contains the Message of the error that it wraps
 	case *mqtt.DialError:
 		return dialMessage(e)
@@ -85,27 +85,28 @@ func dialMessage(dial *mqtt.DialError) string {
 		why = dns.Err
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
-		why = certificateWords(e, time.Now())
+		main, known := certificateWords(e, time.Now())
+		why = strings.Join(append([]string{main}, known...), "; ")
 	}
 	return reword(dial.Error(), inner, why)
 }
 
-// certificateWords returns the reason why the verification of a certificate failed. If the error has
+// certificateWords returns the reason why the verification of a certificate failed, and details. If the error has
 // the certificate, the text includes its name and issuer.
-func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
-	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
+func certificateWords(e *tls.CertificateVerificationError, now time.Time) (why string, known []string) {
+	why = strings.TrimPrefix(e.Err.Error(), "x509: ")
 	if len(e.UnverifiedCertificates) == 0 {
-		return why
+		return why, nil
 	}
 	c := e.UnverifiedCertificates[0]
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Cert != nil {
 		c = invalid.Cert
 		if invalid.Reason == x509.Expired {
-			why = timeWords(c, now)
+			why, known = timeWords(c, now), []string{"local time " + now.UTC().Format(time.RFC3339)}
 		}
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Reason == x509.IncompatibleUsage {
-		why = "not for servers; its extended key usage has no server authentication"
+		why, known = "not for servers", []string{"its extended key usage has no server authentication"}
 	}
 	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
 		why = fmt.Sprintf("issued for %s, not for %s", nameWords(c), wrong.Host)
@@ -115,12 +116,13 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	}
 	last := e.UnverifiedCertificates[len(e.UnverifiedCertificates)-1]
 	if IsA[x509.UnknownAuthorityError](e.Err) && last.Issuer.String() != last.Subject.String() {
-		why = fmt.Sprintf("certificate signed by unknown authority; %q is not trusted here, and the broker did not send its certificate", last.Issuer)
+		why = "certificate signed by unknown authority"
+		known = []string{fmt.Sprintf("%q is not trusted here, and the broker did not send its certificate", last.Issuer)}
 		if strings.Contains(e.Err.Error(), "candidate authority") {
-			why = "certificate signed by unknown authority; not by the trusted one, but by another of that name"
+			known = []string{"not by the trusted one, but by another of that name"}
 		}
 	}
-	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
+	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why), known
 }
 
 // NamesAddressAsDNS reports whether the certificate lists the IP address as a DNS name. Clients look for an
@@ -129,14 +131,12 @@ func NamesAddressAsDNS(e x509.HostnameError) bool {
 	return net.ParseIP(e.Host) != nil && e.Certificate != nil && slices.Contains(e.Certificate.DNSNames, e.Host)
 }
 
-// timeWords returns a text with the time when a certificate expired or becomes valid, and with the
-// local time.
+// timeWords says when a certificate expired or becomes valid.
 func timeWords(c *x509.Certificate, now time.Time) string {
-	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {
-		return fmt.Sprintf("not valid before %s; local time %s", when(c.NotBefore), when(now))
+		return "not valid before " + c.NotBefore.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("expired at %s; local time %s", when(c.NotAfter), when(now))
+	return "expired at " + c.NotAfter.UTC().Format(time.RFC3339)
 }
 
 func nameWords(c *x509.Certificate) string {

@@ -38,7 +38,7 @@ func TestMessage(t *testing.T) {
 		{fmt.Errorf("context c: %w", get("context deadline exceeded", lostError(context.DeadlineExceeded))), `context c: get "context deadline exceeded": connection lost: timed out`},
 		{&UnknownError{Err: lostError(context.DeadlineExceeded), Why: `the key holds "context deadline exceeded"`},
 			`unknown if it was applied: connection lost: timed out; the key holds "context deadline exceeded"`},
-		{&OverTLSError{&LoginError{Err: dialError(mqtt.StageConnect, context.DeadlineExceeded), Sent: "user context deadline exceeded"}},
+		{&OverTLSError{&DetailError{Err: dialError(mqtt.StageConnect, context.DeadlineExceeded), Details: []string{"sent: user context deadline exceeded"}}},
 			"MQTT CONNECT to broker:8883: timed out; sent: user context deadline exceeded"},
 		{errors.Join(get("a", kubectl), get("b", subscribe)), "get \"a\": kubectl get: no\nget \"b\": SUBACK 0x87 not authorized for \"t\""},
 	} {

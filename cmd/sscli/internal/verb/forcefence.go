@@ -131,7 +131,7 @@ func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Com
 	labelRead(a, c.Key())
 	if now, err := s.Do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
-		known = append(known, fmt.Sprintf("the key was last written at %s (%s); the store does not show its token", version, age(version)))
+		known = append(known, fmt.Sprintf("the key was last written at %s (%s)", version, age(version)), "the store does not show its token")
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && IsFenceFromFuture(version, token) {
 			known = append(known, AboutFutureFence(version, time.Now()))
@@ -150,7 +150,7 @@ func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Com
 	if len(known) == 0 {
 		return refused
 	}
-	refused = fmt.Errorf("%w; %s", refused, strings.Join(known, "; "))
+	refused = &fault.DetailError{Err: refused, Details: known}
 	if hint != nil {
 		refused = &fault.NextError{Err: refused, Hint: hint}
 	}

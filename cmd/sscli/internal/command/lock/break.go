@@ -64,14 +64,14 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 		return fault.ErrNo
 	}
 	holder := format.Brief(string(held.Value))
-	what := fmt.Sprintf("lock break %s, held by %s%s", format.Brief(name), holder, renewedAt(held.Version))
+	what := fmt.Sprintf("lock break %s, held by %s", format.Brief(name), holder)
 	if why := notHolder(held.Value); why != "" {
-		what += "; the value " + why + ", so it may be no lock but data, which is deleted"
+		what += "; the value " + why + ", so it may be data, which is deleted"
 		if a.Settings.Yes {
 			a.Warn(what)
 		}
 	} else {
-		what += (&lockFlags{}).renewalNote(client.LockStatus{Holder: held.Value, Token: held.Version})
+		what += renewedAt(held.Version) + (&lockFlags{}).renewalNote(client.LockStatus{Holder: held.Value, Token: held.Version})
 	}
 	if err := a.ConfirmAlways(ctx, what); err != nil {
 		return err

@@ -220,7 +220,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 // a fencing token. Lock requests have no token.
 func (f *lockFlags) notLock(err error) error {
 	return &fault.NextError{
-		Err: fmt.Errorf("lock %s is an ordinary key that was written with a fencing token, so it cannot be a lock; %w", format.Brief(f.name), err),
+		Err: fmt.Errorf("lock %s is a key that was written with a fencing token, so it cannot be a lock; %w", format.Brief(f.name), err),
 		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
 			"to delete that: `sscli lock break NAME --force-fence`").Fill(suggest.Name, f.name),
 	}
