@@ -14,7 +14,7 @@ type Fault struct {
 	Outcome    string   `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
 	Line       int      `json:"line,omitzero"`    // line number in the batch, from 1; 0 = none
 	Message    string   `json:"message"`
-	Details    []string // the last parts of Message, each after a semicolon, that a short form leaves out
+	Details    []string // what follows Message, each after a semicolon, where there is room
 	StoreError string   `json:"store_error,omitzero"` // the store's error text, if the store refused
 	Hint       Hint     // what to try next; empty = none
 }
@@ -37,10 +37,13 @@ func (h Hint) String() string {
 	return strings.Join(texts, "; ")
 }
 
+// Text returns the message with its details.
+func (f Fault) Text() string { return strings.Join(append([]string{f.Message}, f.Details...), "; ") }
+
 func (Fault) diagnostic() {}
 
 func (f Fault) fields(o *objectWriter) {
-	f.Message = valid(f.Message)
+	f.Message = valid(f.Text())
 	o.result("error", f)
 	o.add("hint", when(len(f.Hint) > 0, valid(f.Hint.String())))
 }
@@ -66,18 +69,13 @@ func (f Fault) fit() (message, hint string) {
 		return len(steps) == 0 && rows(before+message) <= lines || rows(before+message)+rows("  try: "+Hint(steps).String()) <= lines
 	}
 	steps := f.Hint
-	if fits(f.Message, steps...) {
-		return f.Message, f.Hint.String()
-	}
-	details := f.Details
-	main, ok := strings.CutSuffix(f.Message, detailed("", details))
-	if !ok {
-		main, details = f.Message, nil
+	if fits(f.Text(), steps...) {
+		return f.Text(), f.Hint.String()
 	}
 	repeats := f.Outcome == "" && f.Line == 0 // so that the user can ask for more
 	for _, least := range []Hint{steps[:min(1, len(steps))], nil} {
-		for n := len(details); n >= 0; n-- {
-			message = detailed(main, details[:n])
+		for n := len(f.Details); n >= 0; n-- {
+			message = Fault{Message: f.Message, Details: f.Details[:n]}.Text()
 			if !fits(message, least...) {
 				continue
 			}
@@ -101,12 +99,7 @@ func (f Fault) fit() (message, hint string) {
 			return message, kept.String()
 		}
 	}
-	return main, steps[:min(1, len(steps))].String()
-}
-
-// detailed adds details to a message.
-func detailed(message string, details []string) string {
-	return strings.Join(append([]string{message}, details...), "; ")
+	return f.Message, steps[:min(1, len(steps))].String()
 }
 
 // message writes a message. The line number of a batch precedes it unless line is 0, and the hint

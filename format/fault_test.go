@@ -21,12 +21,10 @@ func TestFaultFits(t *testing.T) {
 		return strings.TrimRight(b.String(), " ;")
 	}
 	for range 2_000 {
-		f := Fault{Code: 1, Kind: "kind", Line: r.IntN(3)}
-		main := text()
+		f := Fault{Code: 1, Kind: "kind", Message: text(), Line: r.IntN(3)}
 		for range r.IntN(4) {
 			f.Details = append(f.Details, text())
 		}
-		f.Message = detailed(main, f.Details)
 		for range r.IntN(4) {
 			f.Hint = append(f.Hint, Step{Text: text(), Command: r.IntN(2) == 0})
 		}
@@ -42,23 +40,25 @@ func TestFaultFits(t *testing.T) {
 		for line := range strings.Lines(out.String()) {
 			rows += max(1, (Columns(strings.TrimRight(line, "\n"))+79)/80)
 		}
-		if rows > 3 && Columns(main) < 140 && !slices.ContainsFunc(f.Hint, func(step Step) bool { return Columns(step.Text) > 50 }) {
+		if rows > 3 && Columns(f.Message) < 140 && !slices.ContainsFunc(f.Hint, func(step Step) bool { return Columns(step.Text) > 50 }) {
 			t.Fatalf("%d lines of 80 columns: %+v\n%s", rows, f, out.String())
 		}
-		if message, _ := f.fit(); !slices.ContainsFunc([]int{0, 1, 2, 3}, func(n int) bool { return n <= len(f.Details) && message == detailed(main, f.Details[:n]) }) {
+		if message, _ := f.fit(); !slices.ContainsFunc([]int{0, 1, 2, 3}, func(n int) bool {
+			return n <= len(f.Details) && message == Fault{Message: f.Message, Details: f.Details[:n]}.Text()
+		}) {
 			t.Fatalf("cut elsewhere than at a detail: %+v\n%s", f, message)
 		}
-		if message, hint := f.fit(); len(f.Message)+len(f.Hint.String()) < 60 && (message != f.Message || hint != f.Hint.String()) {
+		if message, hint := f.fit(); len(f.Text())+len(f.Hint.String()) < 60 && (message != f.Text() || hint != f.Hint.String()) {
 			t.Fatalf("%+v: not whole: %q, %q", f, message, hint)
 		}
 	}
-	f := Fault{Code: 6, Kind: "fencing_lower", Message: "first; " + strings.Repeat("second ", 30), Details: []string{strings.Repeat("second ", 30)}, Hint: Hint{{Text: "a"}, {Text: strings.Repeat("b ", 60)}}}
+	f := Fault{Code: 6, Kind: "fencing_lower", Message: "first", Details: []string{strings.Repeat("second ", 30)}, Hint: Hint{{Text: "a"}, {Text: strings.Repeat("b ", 60)}}}
 	var out bytes.Buffer
 	p, err := New(&out, Options{Output: "json"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Print(f); err != nil || !strings.Contains(out.String(), f.Message) || !strings.Contains(out.String(), f.Hint.String()) {
+	if err := p.Print(f); err != nil || !strings.Contains(out.String(), f.Text()) || !strings.Contains(out.String(), f.Hint.String()) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -69,7 +69,7 @@ func TestFaultKeepsTheFirstStep(t *testing.T) {
 	rule := "the rule to ask for: " + strings.Repeat("r", 100)
 	refused := `get "a": MQTT CONNECT to 127.0.0.1:1883: CONNACK 0x87 not authorized`
 	sent := `sent: user "ann" with the password in a file, as client "ann"`
-	f := Fault{Message: refused + "; " + sent, Details: []string{sent}, Hint: Hint{{Text: rule}, {Text: "-i with another client id"}}}
+	f := Fault{Message: refused, Details: []string{sent}, Hint: Hint{{Text: rule}, {Text: "-i with another client id"}}}
 	if message, hint := f.fit(); message != refused || !strings.HasPrefix(hint, rule) {
 		t.Errorf("%q, %q", message, hint)
 	}

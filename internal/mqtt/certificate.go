@@ -29,13 +29,21 @@ type ClientCertificateError struct {
 }
 
 func (e *ClientCertificateError) Error() string {
-	if e.Given {
-		return "the broker refused the client certificate: " + e.Err.Error()
-	}
 	if e.Unfit != nil {
-		return fmt.Sprintf("the client certificate was not sent: %v; %v", e.Err, e.Unfit)
+		return fmt.Sprintf("%s; %v", e.Brief(), e.Unfit)
 	}
-	return "the broker asked for a client certificate and got none: " + e.Err.Error()
+	return e.Brief()
+}
+
+// Brief returns the text of the error without Unfit.
+func (e *ClientCertificateError) Brief() string {
+	what := "the broker asked for a client certificate and got none"
+	if e.Given {
+		what = "the broker refused the client certificate"
+	} else if e.Unfit != nil {
+		what = "the client certificate was not sent"
+	}
+	return what + ": " + e.Err.Error()
 }
 
 func (e *ClientCertificateError) Unwrap() error { return e.Err }

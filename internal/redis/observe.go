@@ -32,6 +32,9 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) 
 		e.Verb = cmd.fullName() // such as set or config|get
 		setArguments(&e, cmd, args)
 	}
+	if err == errMemory {
+		e.Value, e.Options = nil, nil // an observer may copy them
+	}
 	c.setOutcome(&e, reply, err)
 	c.version, c.unmet = nil, ""
 	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused

@@ -125,12 +125,13 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	return a.ConfirmAlways(ctx, what)
 }
 
-// ConfirmAlways is like Confirm, for a write that must be confirmed in every context.
-func (a *App) ConfirmAlways(ctx context.Context, what string) error {
+// ConfirmAlways is like Confirm, for a write that must be confirmed in every context. details follow what in the question,
+// and in the error where there is room.
+func (a *App) ConfirmAlways(ctx context.Context, what string, details ...string) error {
 	if a.Settings.Yes || a.confirmed {
 		return nil
 	}
-	refused, why := &fault.ProtectedError{What: what, Batch: a.Streaming}, ""
+	refused, why := &fault.ProtectedError{What: what, Details: details, Batch: a.Streaming}, ""
 	if a.Settings.Protected {
 		refused.Context = a.Settings.Context
 		why = ": context " + refused.Context + " is protected"
@@ -139,7 +140,7 @@ func (a *App) ConfirmAlways(ctx context.Context, what string) error {
 		return refused
 	}
 	a.Signals.Arm()
-	answer, err := terminal.Ask(ctx, a.Stderr, what+why+". Continue? [y/N] ")
+	answer, err := terminal.Ask(ctx, a.Stderr, strings.Join(append([]string{what}, details...), "; ")+why+". Continue? [y/N] ")
 	if err != nil {
 		return err
 	}

@@ -96,9 +96,13 @@ func (a *App) reportUnknown(err error) int {
 	if printed {
 		return min(f.Code, unknown)
 	}
-	text := f.Message
-	if len(fault.Parts(err)) > 1 {
-		text = strings.ReplaceAll(text, "\n", "; ")
+	text := f.Text()
+	if parts := fault.Parts(err); len(parts) > 1 {
+		var texts []string
+		for _, part := range parts {
+			texts = append(texts, fault.Message(part))
+		}
+		text = strings.Join(texts, "; ")
 	}
 	if len(f.Hint) > 0 {
 		text += "; try: " + f.Hint.String()

@@ -159,7 +159,7 @@ func (l line) expect(ctx context.Context, a *app.App, run Runner) error {
 	if err != nil {
 		f, printed := a.Explain(err)
 		if got = f.Code; got == l.code && !printed {
-			a.Notify(format.Note{Level: format.Remark, Message: "as expected: " + f.Message}) // for people only
+			a.Notify(format.Note{Level: format.Remark, Message: "as expected: " + f.Text()}) // for people only
 		}
 	}
 	if got == l.code {

@@ -4,7 +4,7 @@
 // [Of] does this for any error:
 //
 //	f, hint := fault.Of(err)
-//	fmt.Fprintln(os.Stderr, "sscli:", f.Message)
+//	fmt.Fprintln(os.Stderr, "sscli:", f.Text())
 //	os.Exit(f.Code)
 //
 // Of looks the error up in [Table], which has one row for each kind of error: how to recognize it, its

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -184,9 +183,7 @@ type NotAppliedError struct {
 	Within time.Duration // how long sscli waited for the reply; 0 = not known
 }
 
-func (e *NotAppliedError) Error() string {
-	return "the write was not applied: " + NoAnswer(e.Err, e.Within)
-}
+func (e *NotAppliedError) Error() string { return Message(e) }
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
@@ -198,21 +195,9 @@ type UnknownError struct {
 	Hint   suggest.Hint  // the next command to type; nil = the table's hint
 }
 
-func (e *UnknownError) Error() string {
-	if e.Why == "" {
-		return Message(e.Err)
-	}
-	return fmt.Sprintf("unknown if it was applied: %s; %s", NoAnswer(e.Err, e.Within), e.Why)
-}
+func (e *UnknownError) Error() string { return Message(e) }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
-
-func (e *UnknownError) details() []string {
-	if e.Why == "" {
-		return nil
-	}
-	return []string{e.Why}
-}
 
 // Advice returns the hint.
 func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
@@ -220,10 +205,8 @@ func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != 
 // NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
 // waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
-	if (err == context.DeadlineExceeded || err == client.ErrNoReply) && within > 0 {
-		return fmt.Sprintf("no reply within %v (--timeout)", within)
-	}
-	return Message(err)
+	message, details := noAnswer(err, within)
+	return format.Fault{Message: message, Details: details}.Text()
 }
 
 // IsTimeout reports whether the error is a timeout.
@@ -300,11 +283,15 @@ func (e *NextError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 type ProtectedError struct {
 	Context string // the name of the protected context; empty = the write must be confirmed in every context
 	What    string // what was about to be sent
-	Refused bool   // the user was asked, and declined
-	Batch   bool   // nobody was asked, because standard input is the batch
+	Details []string
+	Refused bool // the user was asked, and declined
+	Batch   bool // nobody was asked, because standard input is the batch
 }
 
-func (e *ProtectedError) Error() string {
+func (e *ProtectedError) Error() string { return Message(e) }
+
+// describe returns the text without the details.
+func (e *ProtectedError) describe() string {
 	if e.Refused {
 		return e.What + ": cancelled, nothing was sent"
 	}
@@ -358,37 +345,25 @@ func IsA[E error](err error) bool {
 	return ok
 }
 
-// A DetailError adds to an error what else is known. On a terminal, details may be left out, from the last.
+// A CauseError is an error whose cause is a detail.
+type CauseError struct {
+	What string
+	Err  error
+}
+
+func (e *CauseError) Error() string { return Message(e) }
+
+func (e *CauseError) Unwrap() error { return e.Err }
+
+// A DetailError adds to an error what else is known. Where there is no room, details are left out, from the last.
 type DetailError struct {
 	Err     error
 	Details []string
 }
 
-func (e *DetailError) Error() string { return Message(e.Err) + "; " + strings.Join(e.Details, "; ") }
+func (e *DetailError) Error() string { return Message(e) }
 
 func (e *DetailError) Unwrap() error { return e.Err }
-
-// A detailer is an error whose message ends with details, which a short form may leave out.
-type detailer interface {
-	error
-	details() []string
-}
-
-func (e *DetailError) details() []string { return e.Details }
-
-// details returns the details of err and of all errors that it wraps, as they stand in its message.
-func details(err error) (all []string) {
-	for e, ok := errors.AsType[detailer](err); ok; e, ok = errors.AsType[detailer](errors.Unwrap(e)) {
-		all = append(slices.Clone(e.details()), all...)
-	}
-	if e, ok := errors.AsType[*mqtt.ClientCertificateError](err); ok && e.Unfit != nil {
-		all = append([]string{e.Unfit.Error()}, all...)
-	} else if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		_, known := certificateWords(e, time.Now())
-		all = append(known, all...)
-	}
-	return all
-}
 
 // An OverTLSError marks an error of a connection that uses TLS. It does not change the message.
 type OverTLSError struct{ Err error }

@@ -22,30 +22,71 @@ import (
 // Message returns the error in one line: what sscli did, and why it did not work. It says
 // "timed out" for an expired context, and names the certificate that does not verify.
 func Message(err error) string {
-	text := err.Error()
+	message, details := describe(err)
+	return format.Fault{Message: message, Details: details}.Text()
+}
+
+// describe returns the [Message] of an error and, apart from it, the details that a short form leaves out.
+func describe(err error) (message string, details []string) {
 	switch e := err.(type) {
-	case *requestError, *keyError, *NextError, *DetailError, *NotAppliedError, *UnknownError:
-		return text // contains the Message of the error that it wraps
+	case *requestError:
+		message, details = describe(e.err)
+		return e.what() + ": " + message, details
+	case *keyError:
+		return describe(e.err)
+	case *NextError:
+		return describe(e.Err)
+	case *DetailError:
+		message, details = describe(e.Err)
+		return message, append(details, e.Details...)
+	case *CauseError:
+		message, details = describe(e.Err)
+		return e.What, append([]string{message}, details...)
+	case *ProtectedError:
+		return e.describe(), e.Details
+	case *NotAppliedError:
+		message, details = noAnswer(e.Err, e.Within)
+		return "the write was not applied: " + message, details
+	case *UnknownError:
+		if e.Why == "" {
+			return describe(e.Err)
+		}
+		message, details = noAnswer(e.Err, e.Within)
+		return "unknown if it was applied: " + message, append(details, e.Why)
 	case *mqtt.DialError:
-		return dialMessage(e)
+		return describeDial(e)
 	case *net.DNSError:
 		if IsTimeout(e) {
-			return "timed out"
+			return "timed out", nil
 		}
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			return reword(text, inner, Message(inner))
+			message, details = describe(inner)
+			return reword(err.Error(), inner, message), details
 		}
 	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			text = reword(text, inner, Message(inner))
+		all := e.Unwrap()
+		if len(all) == 1 && all[0].Error() == err.Error() { // as of errors.Join with nothing else
+			return describe(all[0])
 		}
-		return text
+		message = err.Error()
+		for _, inner := range all {
+			message = reword(message, inner, Message(inner))
+		}
+		return message, nil
 	}
 	if IsTimeout(err) {
-		return strings.ReplaceAll(text, context.DeadlineExceeded.Error(), "timed out")
+		return strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), "timed out"), nil
 	}
-	return text
+	return err.Error(), nil
+}
+
+// noAnswer describes why a request got no usable reply. within is how long sscli waited; 0 = not known.
+func noAnswer(err error, within time.Duration) (message string, details []string) {
+	if (err == context.DeadlineExceeded || err == client.ErrNoReply) && within > 0 {
+		return fmt.Sprintf("no reply within %v (--timeout)", within), nil
+	}
+	return describe(err)
 }
 
 // reword replaces the text of inner, the reason of the error whose text is given. The reason comes last: a key of the
@@ -58,24 +99,26 @@ func reword(text string, inner error, words string) string {
 	return text
 }
 
-// dialMessage returns the Message of an error from connecting. It leaves out the stage if the reason says what did not
+// describeDial is like describe, for an error from connecting. It leaves out the stage if the reason says what did not
 // work: kubectl, or the subscription to a topic.
-func dialMessage(dial *mqtt.DialError) string {
+func describeDial(dial *mqtt.DialError) (message string, details []string) {
 	if IsTimeout(dial) {
-		return reword(dial.Error(), dial.Err, Message(dial.Err))
+		return reword(dial.Error(), dial.Err, Message(dial.Err)), nil
 	}
 	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
-		return e.Error()
+		return e.Error(), nil
 	}
 	if e, ok := errors.AsType[*mqtt.ReasonError](dial.Err); ok && e.Topic != "" {
-		return e.Error()
+		return e.Error(), nil
 	}
-	inner := dial.Err
+	text, inner := dial.Error(), dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
 		inner = proxy.Err
 	}
 	if certificate, ok := errors.AsType[*mqtt.ClientCertificateError](inner); ok {
-		inner = certificate.Err
+		if inner = certificate.Err; certificate.Unfit != nil {
+			text, details = reword(text, certificate, certificate.Brief()), []string{certificate.Unfit.Error()}
+		}
 	}
 	why := inner.Error()
 	if op, ok := errors.AsType[*net.OpError](inner); ok {
@@ -85,10 +128,9 @@ func dialMessage(dial *mqtt.DialError) string {
 		why = dns.Err
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](inner); ok {
-		main, known := certificateWords(e, time.Now())
-		why = strings.Join(append([]string{main}, known...), "; ")
+		why, details = certificateWords(e, time.Now())
 	}
-	return reword(dial.Error(), inner, why)
+	return reword(text, inner, why), details
 }
 
 // certificateWords returns the reason why the verification of a certificate failed, and details. If the error has
@@ -201,11 +243,14 @@ type requestError struct {
 	err   error
 }
 
-func (e *requestError) Error() string {
+func (e *requestError) Error() string { return e.what() + ": " + Message(e.err) }
+
+// what names the request.
+func (e *requestError) what() string {
 	if e.key == "" {
-		return format.Verb(e.verb) + ": " + Message(e.err)
+		return format.Verb(e.verb)
 	}
-	return format.Verb(e.verb) + " " + format.Brief(e.key) + ": " + Message(e.err)
+	return format.Verb(e.verb) + " " + format.Brief(e.key)
 }
 
 func (e *requestError) Unwrap() error { return e.err }

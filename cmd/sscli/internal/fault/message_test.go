@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
@@ -44,6 +46,33 @@ func TestMessage(t *testing.T) {
 	} {
 		if got := Message(tt.err); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
+// TestDetails: what a short form leaves out is apart from the message, however the error is wrapped.
+func TestDetails(t *testing.T) {
+	refused := &client.StoreError{Text: "no"}
+	detailed := &DetailError{Err: refused, Details: []string{"a", "b"}}
+	for _, test := range []struct {
+		err     error
+		message string
+		details string
+	}{
+		{detailed, "the store answered: no", "a|b"},
+		{Describe(client.Get("k"), detailed), `get "k": the store answered: no`, "a|b"},
+		{&NextError{Err: &DetailError{Err: Describe(client.Get("k"), detailed), Details: []string{"c"}}}, `get "k": the store answered: no`, "a|b|c"},
+		{errors.Join(nil, &OverTLSError{About("k", detailed)}), "the store answered: no", "a|b"},
+		{fmt.Errorf("lock: %w", detailed), "lock: the store answered: no", "a|b"},
+		{&CauseError{What: "no lock", Err: detailed}, "no lock", "the store answered: no|a|b"},
+		{&UnknownError{Err: context.DeadlineExceeded, Within: time.Second, Why: "why"}, "unknown if it was applied: no reply within 1s (--timeout)", "why"},
+		{&NotAppliedError{Err: detailed}, "the write was not applied: the store answered: no", "a|b"},
+		{&ProtectedError{What: "del", Details: []string{"old"}, Refused: true}, "del: cancelled, nothing was sent", "old"},
+		{errors.Join(detailed, detailed), "the store answered: no; a; b\nthe store answered: no; a; b", ""},
+	} {
+		message, details := describe(test.err)
+		if message != test.message || strings.Join(details, "|") != test.details {
+			t.Errorf("%v: %q, %q, want %q, %q", test.err, message, details, test.message, test.details)
 		}
 	}
 }

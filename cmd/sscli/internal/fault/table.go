@@ -37,7 +37,8 @@ type Row struct {
 // [Table] that fits. If no row fits, the kind is "error". f.Hint is empty: what the user can follow of the
 // hint depends on the command.
 func Of(err error) (f format.Fault, hint suggest.Hint) {
-	f = format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err), Details: details(err)}
+	f = format.Fault{Code: CodeConnection, Kind: "error"}
+	f.Message, f.Details = describe(err)
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
 		f.StoreError = store.Text
 	}

@@ -263,11 +263,13 @@ func IsFenceFromFuture(written, refused wire.Version) bool {
 	return !written.IsZero() && refused.Compare(written) > 0 && !refused.Time().After(LatestFence(written))
 }
 
-// AboutFutureFence returns a text that explains that a key's token is from the future. now is the local
+// AboutFutureFence returns two sentences that explain that a key's token is from the future. now is the local
 // time.
-func AboutFutureFence(written wire.Version, now time.Time) string {
-	return "the key's token is from the future: a clock was ahead, by at most a minute, when the key was written with it; " +
-		"tokens that the store issues after " + FenceTime(LatestFence(written), now) + " pass"
+func AboutFutureFence(written wire.Version, now time.Time) []string {
+	return []string{
+		"the key's token is from the future: a clock was ahead, by at most a minute, when the key was written with it",
+		"tokens that the store issues after " + FenceTime(LatestFence(written), now) + " pass",
+	}
 }
 
 // FutureFenceHint returns the hint for a key's token that is from the future. inLock is true if the command

@@ -134,7 +134,7 @@ func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Com
 		known = append(known, fmt.Sprintf("the key was last written at %s (%s)", version, age(version)), "the store does not show its token")
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && IsFenceFromFuture(version, token) {
-			known = append(known, AboutFutureFence(version, time.Now()))
+			known = append(known, AboutFutureFence(version, time.Now())...)
 			hint = FutureFenceHint(version, lock != "", suggest.Try("`--force-fence in place of --fence`"), time.Now())
 		}
 	}

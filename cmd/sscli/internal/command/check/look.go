@@ -148,7 +148,7 @@ func (v *view) fail(a *app.App, err error) {
 	f, _ := a.Explain(err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.broker.err, v.broker.code = errors.New(f.Message), f.Code
+	v.broker.err, v.broker.code = errors.New(f.Text()), f.Code
 	v.broker.rtt = 0
 	v.forget()
 }

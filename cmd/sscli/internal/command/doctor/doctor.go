@@ -161,7 +161,7 @@ func (c *checkup) fail(ctx context.Context, name string, err error, facts ...for
 		return context.Cause(ctx) // the check ended because of a signal
 	}
 	f, _ := c.a.Explain(err)
-	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Message, Hint: f.Hint.String(), Facts: facts}); printErr != nil {
+	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Text(), Hint: f.Hint.String(), Facts: facts}); printErr != nil {
 		return printErr
 	}
 	return &fault.ExitError{Code: f.Code, Err: err}

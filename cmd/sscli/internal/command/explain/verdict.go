@@ -133,7 +133,7 @@ func (f facts) answered() (verdict, rule, why string, hint suggest.Hint) {
 		return refused, ruleAhead, "the token is more than a minute ahead of the store's clock", f.parse()
 	case verb.IsFenceFromFuture(f.version, f.token):
 		force := suggest.Try("`sscli set KEY … --force-fence`").Fill(suggest.Key, f.key)
-		return refused, ruleLower, verb.AboutFutureFence(f.version, f.now), verb.FutureFenceHint(f.version, false, force, f.now)
+		return refused, ruleLower, strings.Join(verb.AboutFutureFence(f.version, f.now), "; "), verb.FutureFenceHint(f.version, false, force, f.now)
 	}
 	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
 }

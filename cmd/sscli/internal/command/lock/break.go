@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,15 +66,16 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	}
 	holder := format.Brief(string(held.Value))
 	what := fmt.Sprintf("lock break %s, held by %s", format.Brief(name), holder)
+	details := renewedAt(held.Version)
 	if why := notHolder(held.Value); why != "" {
 		what += "; the value " + why + ", so it may be data, which is deleted"
 		if a.Settings.Yes {
-			a.Warn(what)
+			a.Warn(strings.Join(append([]string{what}, details...), "; "))
 		}
 	} else {
-		what += renewedAt(held.Version) + (&lockFlags{}).renewalNote(client.LockStatus{Holder: held.Value, Token: held.Version})
+		details = append(details, (&lockFlags{}).renewalNotes(client.LockStatus{Holder: held.Value, Token: held.Version})...)
 	}
-	if err := a.ConfirmAlways(ctx, what); err != nil {
+	if err := a.ConfirmAlways(ctx, what, details...); err != nil {
 		return err
 	}
 	a.Signals.Arm()
@@ -94,19 +96,19 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	err = verb.DoOver(ctx, a, s, req)
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
 		err = &fault.NextError{
-			Err:  fmt.Errorf("%s is no lock but a key that a lock protects: nothing was deleted; %w", format.Brief(name), err),
+			Err:  &fault.CauseError{What: format.Brief(name) + " is no lock but a key that a lock protects: nothing was deleted", Err: err},
 			Hint: suggest.Try("name the lock: `sscli lock list` shows candidates; `sscli lock break NAME --force-fence` deletes the key and its token").Fill(suggest.Name, name),
 		}
 	}
 	return err
 }
 
-// renewedAt returns the time when a holder acquired or last renewed a lock, by the store's clock, as
-// text to follow the holder; "" = not known.
-func renewedAt(token client.Version) string {
+// renewedAt returns a text with the time when a holder acquired or last renewed a lock, by the store's clock; nil = not
+// known.
+func renewedAt(token client.Version) []string {
 	if token.IsZero() {
-		return ""
+		return nil
 	}
 	at := token.Time()
-	return fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
+	return []string{fmt.Sprintf("acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))}
 }

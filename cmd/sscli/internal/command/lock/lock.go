@@ -12,6 +12,7 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,9 +148,9 @@ func (f *lockFlags) reportWaiting(a *app.App, o *client.LockOptions) {
 			text = fmt.Sprintf("still waiting for lock %s after %v", format.Brief(s.Name), waited.Round(time.Second))
 		}
 		if s.Holder != nil {
-			text += ", held by " + format.Brief(string(s.Holder)) + renewedAt(s.Token)
+			text += strings.Join(append([]string{", held by " + format.Brief(string(s.Holder))}, renewedAt(s.Token)...), ", ")
 		}
-		a.Inform(text + f.renewalNote(s))
+		a.Inform(strings.Join(append([]string{text}, f.renewalNotes(s)...), "; "))
 	}
 	away := app.Outage{Notify: a.Notify}
 	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
@@ -164,22 +165,22 @@ const (
 	shortLease = client.DefaultLockTTL / 3
 )
 
-// renewalNote returns a note that says whether the holder of a lock renews it, as far as it is known: from
+// renewalNotes returns a note that says whether the holder of a lock renews it, as far as it is known: from
 // the time of the token and, after reportWaiting, from what was seen during the wait. Otherwise it
 // returns "".
-func (f *lockFlags) renewalNote(s client.LockStatus) string {
+func (f *lockFlags) renewalNotes(s client.LockStatus) []string {
 	age, waited := time.Since(s.Token.Time()), time.Since(f.since)
 	switch {
 	case s.Holder == nil || s.Token.IsZero():
-		return ""
+		return nil
 	case f.isRenewed(s):
-		return "; renewed while sscli waited"
+		return []string{"renewed while sscli waited"}
 	case !f.since.IsZero() && waited > shortLease:
-		return "; not renewed in the " + format.Span(waited.Round(time.Second)) + " that sscli waited: the lease is long, the holder is gone, or this key is no lock"
+		return []string{"not renewed in the " + format.Span(waited.Round(time.Second)) + " that sscli waited: the lease is long, the holder is gone, or this key is no lock"}
 	case age > longLease+wire.MaxDrift:
-		return "; not renewed for " + format.Span(age) + " by the local clock: the lease is long, the holder is gone, or this key is no lock"
+		return []string{"not renewed for " + format.Span(age) + " by the local clock: the lease is long, the holder is gone, or this key is no lock"}
 	}
-	return ""
+	return nil
 }
 
 func (f *lockFlags) isRenewed(s client.LockStatus) bool {
@@ -220,7 +221,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 // a fencing token. Lock requests have no token.
 func (f *lockFlags) notLock(err error) error {
 	return &fault.NextError{
-		Err: fmt.Errorf("lock %s is a key that was written with a fencing token, so it cannot be a lock; %w", format.Brief(f.name), err),
+		Err: &fault.CauseError{What: fmt.Sprintf("lock %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name)), Err: err},
 		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
 			"to delete that: `sscli lock break NAME --force-fence`").Fill(suggest.Name, f.name),
 	}
@@ -232,7 +233,7 @@ func (f *lockFlags) busyError(err error) error {
 	if !ok {
 		return err
 	}
-	note := f.renewalNote(e.Status)
+	notes := f.renewalNotes(e.Status)
 	var hint suggest.Hint
 	if e.Waited == 0 {
 		given := "--try"
@@ -242,7 +243,7 @@ func (f *lockFlags) busyError(err error) error {
 		hint = suggest.Try("`omit WORDS...` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder").
 			Fill(suggest.Words, given)
 	}
-	if note != "" && !f.isRenewed(e.Status) {
+	if notes != nil && !f.isRenewed(e.Status) {
 		hint = suggest.Try("`sscli lock status NAME --observe 30s` shows if it is renewed; `sscli lock break NAME` takes it from a holder that is gone")
 	}
 	if hint != nil {
@@ -251,7 +252,8 @@ func (f *lockFlags) busyError(err error) error {
 	if e.Status.Token.IsZero() {
 		return err
 	}
-	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token, format.Age(time.Since(e.Status.Token.Time())), note)
+	when := fmt.Sprintf("acquired or renewed at %s (%s)", e.Status.Token, format.Age(time.Since(e.Status.Token.Time())))
+	return &fault.DetailError{Err: err, Details: append([]string{when}, notes...)}
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {

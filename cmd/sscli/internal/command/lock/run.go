@@ -323,8 +323,9 @@ func (r *lockRun) suspended() {
 
 // lostWith adds to the error of a lost lock how the command ended.
 func lostWith(err error, end process.End) error {
-	if end.Killed {
-		return fmt.Errorf("%w; the command was ended", err)
+	how := "the command was ended"
+	if !end.Killed {
+		how = fmt.Sprintf("the command had ended with exit code %d", end.Code)
 	}
-	return fmt.Errorf("%w; the command had ended with exit code %d", err, end.Code)
+	return &fault.DetailError{Err: err, Details: []string{how}}
 }

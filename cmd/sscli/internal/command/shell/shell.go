@@ -250,7 +250,7 @@ func (s *shell) reportLoss() {
 		if !client.IsPermanent(err) {
 			hint = nil
 		}
-		s.app.Advise(f.Message+"; the next command reconnects", hint)
+		s.app.Advise(f.Text()+"; the next command reconnects", hint)
 	}
 	s.reported = err
 }
