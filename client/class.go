@@ -13,11 +13,12 @@ import (
 )
 
 // An ErrorClass says what a program may do about an error. The numbers are the exit codes of the command line sscli, and
-// stay as they are.
+// stay as they are; ClassOther is none.
 type ErrorClass int
 
 // The classes that [Class] returns.
 const (
+	ClassOther      ErrorClass = -1  // an error that is not of this package, such as the application's own; no exit code
 	ClassOK         ErrorClass = 0   // there is no error
 	ClassNo         ErrorClass = 1   // another client holds the lock
 	ClassInvalid    ErrorClass = 2   // the request or an option is wrong; nothing was sent
@@ -34,8 +35,8 @@ const (
 	ClassCanceled   ErrorClass = 128 // the caller's context was canceled
 )
 
-// Class returns the class of an error of this package. Any other error, such as one that the function given to
-// [Session.WithLock] returned, has the class ClassConnection too, which then says nothing about what was applied.
+// Class returns the class of an error of this package, and ClassOther for any other error, such as one that the function
+// given to [Session.WithLock] returned.
 func Class(err error) ErrorClass {
 	store, _ := errors.AsType[*StoreError](err)
 	token, _ := errors.AsType[*TokenError](err)
@@ -76,8 +77,11 @@ func Class(err error) ErrorClass {
 		return ClassCanceled
 	case isLoginFailure(dial, err):
 		return ClassLogin
+	case dial != nil, isA[*LostError](err), isA[*mqtt.ProxyError](err), errors.Is(err, ErrClosed), errors.Is(err, ErrNoReply),
+		errors.Is(err, mqtt.ErrBrokerClosed):
+		return ClassConnection
 	}
-	return ClassConnection
+	return ClassOther
 }
 
 func storeClass(kind ErrorKind) ErrorClass {

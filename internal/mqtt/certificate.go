@@ -83,8 +83,8 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 	return config
 }
 
-// explain wraps err in a ClientCertificateError if a client certificate is probably the cause.
-func (r *certificateRequest) explain(err error) error {
+// classify wraps err in a ClientCertificateError if a client certificate is probably the cause.
+func (r *certificateRequest) classify(err error) error {
 	if !r.asked {
 		return err
 	}

@@ -146,7 +146,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		c.fail(ErrClosed)
 		c.wg.Wait()
 		if stage == StageConnect {
-			err = certificate.explain(err)
+			err = certificate.classify(err)
 		}
 		return nil, &DialError{stage, o.Address, err}
 	}
@@ -196,7 +196,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 		tc, err := handshake(ctx, nc, o, certificate)
 		if err != nil {
 			nc.Close() // its error would add nothing to err
-			return nil, &DialError{StageTLS, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
+			return nil, &DialError{StageTLS, o.Address, certificate.classify(cause(ctx, brokerClosed(err)))}
 		}
 		nc = tc
 	}
@@ -204,7 +204,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 		ws, err := upgrade(ctx, nc, o)
 		if err != nil {
 			nc.Close() // its error would add nothing to err
-			return nil, &DialError{StageWebSocket, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
+			return nil, &DialError{StageWebSocket, o.Address, certificate.classify(cause(ctx, brokerClosed(err)))}
 		}
 		nc = ws
 	}

@@ -92,7 +92,7 @@ func (a *App) Report(err error) int {
 // reportUnknown prints an error as a monitoring plugin, and returns the exit code, from 0 to 3.
 func (a *App) reportUnknown(err error) int {
 	const unknown = 3
-	f, printed := a.Explain(err)
+	f, printed := a.FaultOf(err)
 	if printed {
 		return min(f.Code, unknown)
 	}
@@ -115,20 +115,20 @@ func (a *App) reportUnknown(err error) int {
 // result is already printed, and for a *fault.ExitError, which was printed where it happened. Errors
 // that are joined are printed one by one, with the same exit code, and the hint after the last.
 func (a *App) Fault(err error) int {
-	whole, printed := a.Explain(err)
+	whole, printed := a.FaultOf(err)
 	if printed {
 		return whole.Code
 	}
 	parts := fault.Parts(err)
 	last := len(parts) - 1
 	for _, part := range parts[:last] {
-		f, _ := a.Explain(part)
+		f, _ := a.FaultOf(part)
 		f.Code, f.Hint = whole.Code, nil
 		a.Say(f)
 	}
 	f := whole
 	if last > 0 {
-		f, _ = a.Explain(parts[last])
+		f, _ = a.FaultOf(parts[last])
 		f.Code, f.Hint = whole.Code, whole.Hint
 	}
 	a.Say(f)
@@ -144,8 +144,8 @@ func (a *App) Refuse(first *error, err error) {
 	}
 }
 
-// Explain returns what Fault prints. printed is true if there is nothing to print.
-func (a *App) Explain(err error) (f format.Fault, printed bool) {
+// FaultOf returns what Fault prints. printed is true if there is nothing to print.
+func (a *App) FaultOf(err error) (f format.Fault, printed bool) {
 	if errors.Is(err, fault.ErrNo) {
 		return format.Fault{Code: fault.CodeNo}, true
 	}

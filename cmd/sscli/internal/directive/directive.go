@@ -89,7 +89,7 @@ func Check(a *app.App, words []repl.Word, check func(words []repl.Word) error) e
 		err = check(l.words) // what has read standard input cannot do so again
 	}
 	if err != nil && l.name == "expect" {
-		if f, _ := a.Explain(err); f.Code == l.code {
+		if f, _ := a.FaultOf(err); f.Code == l.code {
 			return nil
 		}
 	}
@@ -157,7 +157,7 @@ func (l line) expect(ctx context.Context, a *app.App, run Runner) error {
 	}
 	got := 0
 	if err != nil {
-		f, printed := a.Explain(err)
+		f, printed := a.FaultOf(err)
 		if got = f.Code; got == l.code && !printed {
 			a.Notify(format.Note{Level: format.Remark, Message: "as expected: " + f.Text()}) // for people only
 		}

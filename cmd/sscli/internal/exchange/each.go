@@ -107,7 +107,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		case e.Err != nil:
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case o.Err != nil && !IsAboutKey(o.Err):
+		case o.Err != nil && !isAboutKey(o.Err):
 			return o.Err
 		case o.Err != nil:
 			e.Err = o.Err

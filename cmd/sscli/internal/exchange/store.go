@@ -72,16 +72,16 @@ func (s *Store) again(ctx context.Context, c client.Command, sent time.Time, o *
 		}
 		return err
 	})
-	o.Err = s.explain(ctx, c, o.Err)
+	o.Err = s.mayBeTooLarge(ctx, c, o.Err)
 }
 
-// probeTimeout limits the request by which explain finds out whether the store answers.
+// probeTimeout limits the request by which mayBeTooLarge finds out whether the store answers.
 const probeTimeout = time.Second
 
-// explain takes the error of a command. If the command is a GET that timed out although the store answers another one,
-// explain adds a hint: the value may be larger than any client can receive, and then a longer timeout does not help.
+// mayBeTooLarge takes the error of a command. If the command is a GET that timed out although the store answers another one,
+// it adds a hint: the value may be larger than any client can receive, and then a longer timeout does not help.
 // After a GET to which the store did not answer either, it asks no more.
-func (s *Store) explain(ctx context.Context, c client.Command, err error) error {
+func (s *Store) mayBeTooLarge(ctx context.Context, c client.Command, err error) error {
 	if c.Verb() != wire.VerbGet || !fault.IsTimeout(err) || fault.IsConnection(err) || ctx.Err() != nil || s.silent.Load() {
 		return err
 	}
@@ -96,9 +96,9 @@ func (s *Store) explain(ctx context.Context, c client.Command, err error) error 
 		"a packet has at most %d bytes; divide such a value among several keys", s.Session.MaxPacketSize()))}
 }
 
-// IsAboutKey reports whether err is about one request and not about the connection: the request was
+// isAboutKey reports whether err is about one request and not about the connection: the request was
 // refused or invalid, or its reply was invalid.
-func IsAboutKey(err error) bool {
+func isAboutKey(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet == "PUBACK"
 	}

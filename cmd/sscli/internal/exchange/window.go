@@ -1,4 +1,4 @@
-// Package exchange is the one way to ask the store: how a request ends, and how many are asked at once.
+// Package exchange sends the requests of commands: how one ends, and how many are asked at once.
 //
 //	store := exchange.NewStore(a, session)
 //	w := exchange.NewWindow(store, exchange.Options{Flush: a.Flush}, func(key string, o exchange.Outcome) error { … })
@@ -277,7 +277,7 @@ func (w *Window[T]) finishFirst(ctx context.Context) error {
 	if w.head++; w.head == len(w.places) {
 		w.places, w.head = w.places[:0], 0
 	}
-	if w.o.Ends && unsent && outcome.Err != nil && !IsAboutKey(outcome.Err) {
+	if w.o.Ends && unsent && outcome.Err != nil && !isAboutKey(outcome.Err) {
 		return cmp.Or(context.Cause(ctx), outcome.Err)
 	}
 	return w.done(item, outcome)

@@ -195,7 +195,7 @@ func TestExplain(t *testing.T) {
 // TestClass: the class of an error of the client is the exit code of the command line.
 func TestClass(t *testing.T) {
 	ours := " interrupted expectation outcome_unknown gap stores not_applied child guard usage no_broker config context config_file protected terminal " +
-		"output other_store self_test data_file not_dataset not_written file kubectl_missing kubectl_login kubectl_forbidden " // not the client's
+		"output other_store self_test data_file not_dataset not_written file kubectl kubectl_missing kubectl_login kubectl_forbidden kubectl_unreachable kubectl_not_found " // not the client's
 	n := 0
 	for _, c := range explained {
 		if strings.Contains(ours, " "+c.kind+" ") {
@@ -209,6 +209,7 @@ func TestClass(t *testing.T) {
 	for err, want := range map[error]client.ErrorClass{
 		nil: client.ClassOK, context.Canceled: client.ClassCanceled, &client.LockUnknownError{}: client.ClassUnknown,
 		&client.LostReplyError{Err: context.DeadlineExceeded}: client.ClassUnknown,
+		errors.New("mine"): client.ClassOther, fmt.Errorf("my database: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}): client.ClassOther,
 	} {
 		if got := client.Class(err); got != want {
 			t.Errorf("%v: class %d, want %d", err, got, want)

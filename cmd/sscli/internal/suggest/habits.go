@@ -225,28 +225,28 @@ func habits() []habit {
 // Flag returns the flag of sscli that does the same as another tool's flag, or nil if there is none or
 // the command does not have it.
 func Flag(name string, has func(flag string) bool) Hint {
-	for _, f := range [][2]string{
-		{"pass passwd password pw secret", "`--password-file FILE`, or `--askpass` to type it"},
-		{"user login", "`--username NAME`"},
-		{"endpoint endpoints server servers address addr broker uri", "`--url URL`"},
-		{"ca cacert cafile capath certificate-authority trusted-ca-file", "`--ca-file FILE`"},
-		{"cert certfile client-certificate", "`--cert-file FILE`"},
-		{"key keyfile client-key", "`--key-file FILE`"},
-		{"token", "`--sat-file FILE`"},
-		{"insecure insecure-skip-tls-verify skip-verify insecure-skip-verify", "`--tls-insecure`"},
-		{"sni servername server-name", "`--tls-server-name NAME`"},
-		{"id clientid", "`--client-id ID`"},
-		{"json", "`--output json`"},
-		{"raw", "`--output raw`"},
-		{"format write-out", "`--output FORM`"},
-		{"debug", "`--trace`"},
-		{"silent", "`--quiet`"},
-		{"command-timeout dial-timeout request-timeout", "`--timeout DURATION`"},
-		{"ex expire expiry lease", "`--ttl DURATION`"},
-		{"force", "`--force-fence`"},
+	for _, f := range []struct{ words, flag, hint string }{
+		{"pass passwd password pw secret", "password-file", "`--password-file FILE`, or `--askpass` to type it"},
+		{"user login", "username", "`--username NAME`"},
+		{"endpoint endpoints server servers address addr broker uri", "url", "`--url URL`"},
+		{"ca cacert cafile capath certificate-authority trusted-ca-file", "ca-file", "`--ca-file FILE`"},
+		{"cert certfile client-certificate", "cert-file", "`--cert-file FILE`"},
+		{"key keyfile client-key", "key-file", "`--key-file FILE`"},
+		{"token", "sat-file", "`--sat-file FILE`"},
+		{"insecure insecure-skip-tls-verify skip-verify insecure-skip-verify", "tls-insecure", "`--tls-insecure`"},
+		{"sni servername server-name", "tls-server-name", "`--tls-server-name NAME`"},
+		{"id clientid", "client-id", "`--client-id ID`"},
+		{"json", "output", "`--output json`"},
+		{"raw", "output", "`--output raw`"},
+		{"format write-out", "output", "`--output FORM`"},
+		{"debug", "trace", "`--trace`"},
+		{"silent", "quiet", "`--quiet`"},
+		{"command-timeout dial-timeout request-timeout", "timeout", "`--timeout DURATION`"},
+		{"ex expire expiry lease", "ttl", "`--ttl DURATION`"},
+		{"force", "force-fence", "`--force-fence`"},
 	} {
-		if hint := Try(f[1]); slices.Contains(strings.Fields(f[0]), strings.ToLower(name)) && has(hint[0][0].Argv[0].Text[2:]) {
-			return hint
+		if slices.Contains(strings.Fields(f.words), strings.ToLower(name)) && has(f.flag) {
+			return Try(f.hint)
 		}
 	}
 	return nil

@@ -79,9 +79,9 @@ func lastLine(text string) string {
 	return last
 }
 
-// explain returns the error for a kubectl that failed. stderr is the output of kubectl on standard
+// classify returns the error for a kubectl that failed. stderr is the output of kubectl on standard
 // error.
-func explain(call string, target config.Via, stderr string) error {
+func classify(call string, target config.Via, stderr string) error {
 	e := &Error{Call: call, Why: lastLine(stderr)}
 	has := func(words ...string) bool {
 		for _, word := range words {

@@ -100,7 +100,7 @@ func (f *forward) run(ctx context.Context, delay, timeout time.Duration) error {
 		"port-forward", "--address=127.0.0.1", "--pod-running-timeout=" + timeout.String(), target.Resource, ":" + target.Port,
 	}, f.ready)
 	if err == nil {
-		err = explain(f.name, target, f.stderr.String())
+		err = classify(f.name, target, f.stderr.String())
 	}
 	return err
 }
@@ -211,7 +211,7 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, f.explain(err)
+		return nil, f.classify(err)
 	}
 	return &conn{Conn: nc, forward: f}, nil
 }
@@ -226,10 +226,10 @@ func (f *forward) release(wornOut bool) {
 	f.endUnused()
 }
 
-// explain returns the error for a connection that ended before it received anything.
-func (f *forward) explain(err error) error {
+// classify returns the error for a connection that ended before it received anything.
+func (f *forward) classify(err error) error {
 	if reported, _ := f.report(); reported != "" {
-		return explain(f.name, f.way.o.Target, reported)
+		return classify(f.name, f.way.o.Target, reported)
 	}
 	return &Error{Call: f.name, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: suggest.Try(hintPod)}
 }
@@ -293,7 +293,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	case c.received.Load():
 		return 0, c.forward.explainLoss(err)
 	}
-	return 0, c.forward.explain(err)
+	return 0, c.forward.classify(err)
 }
 
 func (c *conn) Write(p []byte) (int, error) {

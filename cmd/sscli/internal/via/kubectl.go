@@ -98,7 +98,7 @@ func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan str
 				return missing(c.name, err)
 			}
 			if code != 0 {
-				return explain(c.name, w.o.Target, c.stderr.String())
+				return classify(c.name, w.o.Target, c.stderr.String())
 			}
 			return nil
 		case <-quiet:

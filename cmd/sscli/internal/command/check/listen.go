@@ -335,6 +335,10 @@ func (m *monitor) look(ctx context.Context, a *app.App, v *view, s *client.Sessi
 	return l
 }
 
+// watchPause is how long watch waits before it begins again after an error that is not about one key. The session
+// itself waits longer and longer for a broker that is away.
+const watchPause = time.Second
+
 // watch watches the keys of a view until ctx ends. It calls broken when changes may have been missed.
 func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken func()) {
 	refused := make(map[string]time.Time) // when to try again
@@ -358,19 +362,19 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session, broken 
 		err := m.watchKeys(limited, v, s, keys, refused, broken)
 		over := limited.Err() != nil
 		cancel()
-		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !isLost(err) {
+		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !endsSession(err) {
 			m.refused(v, e.Key, e.Err)
 			refused[e.Key] = time.Now().Add(m.refuse)
 			continue
 		}
 		if !over {
-			wait.For(ctx, time.Second)
+			wait.For(ctx, watchPause)
 		}
 	}
 }
 
-// isLost reports whether an error is about the connection, and not about a key.
-func isLost(err error) bool {
+// endsSession reports whether an error is about the connection, and not about a key.
+func endsSession(err error) bool {
 	return fault.IsA[*client.DialError](err) || fault.IsA[*client.LostError](err) || errors.Is(err, client.ErrClosed)
 }
 

@@ -145,7 +145,7 @@ func (v *view) readToken(o client.Options) {
 
 // fail records that the store does not answer.
 func (v *view) fail(a *app.App, err error) {
-	f, _ := a.Explain(err)
+	f, _ := a.FaultOf(err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.broker.err, v.broker.code = errors.New(f.Text()), f.Code

@@ -172,7 +172,7 @@ func (c *checkup) read(ctx context.Context) error {
 	refused, isStore := errors.AsType[*wire.StoreError](err)
 	switch {
 	case isStore:
-		f, _ := c.a.Explain(fault.Describe(client.Get(ping.Key), err))
+		f, _ := c.a.FaultOf(fault.Describe(client.Get(ping.Key), err))
 		check.Status, check.Hint, check.Took = format.Warn, f.Hint.String(), time.Since(began)
 		check.Message = fmt.Sprintf("the store answers, but refuses get %s: %s", ping.Key, refused.Text)
 	case err != nil:

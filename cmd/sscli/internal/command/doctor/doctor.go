@@ -160,7 +160,7 @@ func (c *checkup) fail(ctx context.Context, name string, err error, facts ...for
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the check ended because of a signal
 	}
-	f, _ := c.a.Explain(err)
+	f, _ := c.a.FaultOf(err)
 	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Text(), Hint: f.Hint.String(), Facts: facts}); printErr != nil {
 		return printErr
 	}

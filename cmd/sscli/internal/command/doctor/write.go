@@ -129,7 +129,7 @@ func (c *checkup) scan(ctx context.Context) error {
 		c.unknown, _ = c.recorder.last()
 		return c.skip("scan", "this broker has no SCAN, so keys cannot be listed")
 	case err != nil:
-		f, _ := c.a.Explain(fault.Describe(command, err))
+		f, _ := c.a.FaultOf(fault.Describe(command, err))
 		return c.print(format.Check{Name: "scan", Status: format.Warn, Message: f.Text(), Hint: f.Hint.String()})
 	}
 	return c.pass("scan", 0, "this broker has SCAN, so keys can be listed")

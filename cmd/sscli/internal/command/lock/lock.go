@@ -196,7 +196,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || fault.IsA[*fault.OutputError](err):
 		return err
 	case errors.Is(err, client.ErrLockBusy) && f.conflict != fault.CodeNo:
-		explained, _ := a.Explain(f.busyError(err))
+		explained, _ := a.FaultOf(f.busyError(err))
 		if explained.Code = f.conflict; explained.Code != 0 {
 			a.Say(explained)
 		}
@@ -208,7 +208,10 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	case ok:
 		return &fault.UnknownError{Err: unknown, Hint: suggest.Try("`sscli lock status NAME`").Fill(suggest.Name, f.name)}
 	case unanswered:
-		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefShWord(f.name) + " shows who holds the lock"}
+		err = &fault.UnknownError{
+			Err: lost.Err, Why: "if it was, the lock is held until its lease ends",
+			Hint: suggest.Try("`sscli lock status NAME` shows who holds the lock").Fill(suggest.Name, f.name),
+		}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 			err = e // do not mention the interrupted request

@@ -36,7 +36,7 @@ func New(a *app.App) *cobra.Command {
 			return a.Connect(ctx, o, func(s *client.Session) error { return f.run(ctx, a, s, began) })
 		})
 		if f.alive && err != nil {
-			if refusal, _ := a.Explain(err); slices.Contains([]string{"login", "connect_denied", "auth_method"}, refusal.Kind) {
+			if refusal, _ := a.FaultOf(err); slices.Contains([]string{"login", "connect_denied", "auth_method"}, refusal.Kind) {
 				a.Inform("the broker answers, and refuses the login")
 				return nil
 			}
