@@ -28,6 +28,7 @@ type bench struct {
 	scale  float64
 	only   string
 	full   bool
+	builds bool // two builds of sscli are compared
 }
 
 // A row is one measurement.
@@ -271,6 +272,7 @@ const unchanged = 0.95
 // against compares sscli with an earlier sscli, which has its own servers. It stops after 15 minutes.
 func (b *bench) against(rev string, chosen []group) {
 	b.defaults(6, 0.3)
+	b.builds = true
 	earlier := filepath.Join(b.Dir, "earlier")
 	tree := filepath.Join(b.Dir, "tree")
 	harness.Must(harness.Run(exec.CommandContext(b.ctx, "git", "worktree", "add", "--detach", tree, rev)))
