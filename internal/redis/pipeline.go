@@ -2,6 +2,7 @@ package redis
 
 import (
 	"sync/atomic"
+	"time"
 )
 
 // A pipeline holds the running commands of one client. It is used with a remote store only. Commands on
@@ -79,6 +80,7 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 		if len(p.tasks) == 0 {
 			c.mark, c.last = len(c.w), true
 			c.fail(errMemory)
+			c.observe(cmd, args, time.Time{}, errMemory)
 			return true
 		}
 		p.awaitFirst()
