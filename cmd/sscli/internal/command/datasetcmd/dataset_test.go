@@ -201,7 +201,7 @@ func TestShow(t *testing.T) {
 		{"pumps -o wide", 0, "Pump-9          007\n"},
 		{"pumps -o json", 0, `"line":3,"record":{"id":"Pump-9","floor":"007"}}`},
 		{"pumps -o template={{.line}}", 0, "1\n2\n3\n4\n"},
-		{"pumps -o xml", 2, "must be human, wide, raw, json or template=TEMPLATE; or here csv or jsonl"},
+		{"pumps -o xml", 2, " or template=TEMPLATE; or here csv or jsonl"},
 		{"missing", 1, "try: sscli dataset load missing FILE"},
 		{"text", 1, "try: sscli get text shows the value; sscli dataset load text FILE replaces it"},
 	} {
