@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,5 +195,36 @@ func TestURL(t *testing.T) {
 		if got := admission.URL("http", net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at))); got != want {
 			t.Errorf("%s: got %s, want %s", at, got, want)
 		}
+	}
+}
+
+// TestLineIsLong: a line becomes long only while many goroutines stand in it.
+func TestLineIsLong(t *testing.T) {
+	t.Parallel()
+	var line admission.Line
+	var standing sync.WaitGroup
+	line.Lock()
+	for n := 1; !line.IsLong(); n++ {
+		if n > 1000 {
+			t.Fatal("1,000 in line are not many")
+		}
+		in := make(chan struct{})
+		standing.Go(func() {
+			close(in)
+			line.Lock()
+			defer line.Unlock()
+		})
+		<-in
+		if n == 50 && line.IsLong() {
+			t.Error("50 in line, as with redis-benchmark, are many")
+		}
+		runtime.Gosched()
+	}
+	line.Unlock()
+	standing.Wait()
+	line.Lock()
+	defer line.Unlock()
+	if line.IsLong() {
+		t.Error("one in line is many")
 	}
 }

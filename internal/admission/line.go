@@ -3,6 +3,7 @@ package admission
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,8 @@ import (
 // crowd, a client that wants little would wait until Go has noticed all sockets that became readable before its own.
 type Line struct {
 	mu     sync.Mutex
-	rested time.Time // when a goroutine in line last let others run; guarded by mu
+	rested time.Time    // when a goroutine in line last let others run; guarded by mu
+	length atomic.Int64 // how many goroutines stand in line, with the first
 
 	once  sync.Once
 	turns chan struct{} // see handshakeTurns
@@ -30,8 +32,16 @@ func (l *Line) handshakeTurns() chan struct{} {
 // maxChain bounds the time for which work in line delays goroutines that are ready to run.
 const maxChain = 500 * time.Microsecond
 
+// IsLong reports whether many goroutines stand in line. A caller that may do a part of its work without a turn then should
+// not: as long as the line is short, the processors that it keeps idle cost more than they help others.
+func (l *Line) IsLong() bool { return l.length.Load() > maxShort }
+
+// maxShort is the length of a short line. As many goroutines as stand in it may at the same time do what callers do before.
+const maxShort = 64
+
 // Lock waits for the caller's turn.
 func (l *Line) Lock() {
+	l.length.Add(1)
 	l.mu.Lock()
 	if now := time.Now(); now.Sub(l.rested) > maxChain {
 		runtime.Gosched()
@@ -40,4 +50,7 @@ func (l *Line) Lock() {
 }
 
 // Unlock ends the caller's turn.
-func (l *Line) Unlock() { l.mu.Unlock() }
+func (l *Line) Unlock() {
+	l.length.Add(-1)
+	l.mu.Unlock()
+}

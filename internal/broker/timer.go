@@ -174,6 +174,9 @@ const muchWork = 1 << 10
 // the broker.
 func (b *Broker) Line() sync.Locker { return &b.line }
 
+// LineIsLong reports whether many goroutines stand in the Line.
+func (b *Broker) LineIsLong() bool { return b.line.IsLong() }
+
 // briefly is for how long the broker may be locked without standing in line while others wait.
 const briefly = 20 * time.Microsecond
 

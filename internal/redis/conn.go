@@ -211,7 +211,7 @@ func (c *conn) parse() (err error) {
 	}
 	total := 0
 	for err == nil && len(c.parsed) < limit {
-		if c.busy && !c.in.lacksBytes() {
+		if c.busy && c.s.opts.Turns != nil && c.s.opts.Turns.LineIsLong() && !c.in.lacksBytes() {
 			c.enterLine()
 		}
 		var args [][]byte

@@ -11,9 +11,11 @@ import (
 
 // Turns decides when each user of a shared Local may use it.
 type Turns interface {
-	// Line returns a lock. A connection with many requests locks it before it parses them and before the Local, and so
-	// does one that has kept the Local locked for as long as Hold allows and has more to do.
+	// Line returns a lock. A connection with many requests locks it before the Local, and so does one that has kept the
+	// Local locked for as long as Hold allows and has more to do.
 	Line() sync.Locker
+	// LineIsLong reports whether many stand in line. A connection with many requests then locks it before it parses them.
+	LineIsLong() bool
 	// Hold returns how long commands may keep the Local locked at present, so that every client gets a turn soon,
 	// however many want one.
 	Hold() time.Duration
@@ -26,6 +28,7 @@ type Turns interface {
 type ownTurns struct{ line admission.Line }
 
 func (t *ownTurns) Line() sync.Locker { return &t.line }
+func (t *ownTurns) LineIsLong() bool  { return t.line.IsLong() }
 func (*ownTurns) Hold() time.Duration { return maxHold }
 func (*ownTurns) Crowded() bool       { return false }
 

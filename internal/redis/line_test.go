@@ -37,6 +37,7 @@ type turns struct {
 }
 
 func (t turns) Line() sync.Locker   { return t.line }
+func (turns) LineIsLong() bool      { return true }
 func (t turns) Hold() time.Duration { return t.hold }
 func (turns) Crowded() bool         { return false }
 
