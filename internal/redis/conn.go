@@ -364,8 +364,7 @@ func (c *conn) dispatch(args [][]byte) {
 			c.discard()
 			err = &Error{Code: "EXECABORT", Text: "Transaction discarded because of: " + err.(*Error).Text}
 		}
-		c.fail(err)
-		c.observe(cmd, args, time.Time{}, err)
+		c.refuseCommand(cmd, args, err)
 		return
 	}
 	if c.lastCommand.Load() != cmd {
@@ -373,8 +372,7 @@ func (c *conn) dispatch(args [][]byte) {
 	}
 	if c.multi && cmd.flags&atOnce == 0 {
 		if err := c.enqueue(cmd, args); err != nil {
-			c.fail(err)
-			c.observe(cmd, args, time.Time{}, err)
+			c.refuseCommand(cmd, args, err)
 		}
 		return
 	}
@@ -417,8 +415,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	}
 	if cmd.flags&denyOOM != 0 && c.s.local != nil {
 		if err := c.keepValues(args); err != nil {
-			c.fail(err)
-			c.observe(cmd, args, time.Time{}, err)
+			c.refuseCommand(cmd, args, err)
 			return
 		}
 	}

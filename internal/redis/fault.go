@@ -56,8 +56,7 @@ func (c *conn) dispatchFaulty(decide func(Intercepted) Fault, args [][]byte) {
 	case !goOn, f.Drop, f.Cut:
 	case f.Error != "":
 		err := &Error{Text: f.Error}
-		c.fail(err)
-		c.observe(cmd, args, time.Time{}, err)
+		c.refuseCommand(cmd, args, err)
 	default:
 		c.dispatch(args)
 	}

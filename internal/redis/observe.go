@@ -9,6 +9,12 @@ import (
 	"github.com/sscli/sscli/internal/observe"
 )
 
+// refuseCommand replies with an error to a command that does not run. cmd is nil if the command is unknown.
+func (c *conn) refuseCommand(cmd *command, args [][]byte, err error) {
+	c.fail(err)
+	c.observe(cmd, args, time.Time{}, err)
+}
+
 // observe passes a command and its reply to Options.Observe. cmd is nil if the command is
 // unknown; began is zero if the command was refused, and err is the error with which it ended.
 func (c *conn) observe(cmd *command, args [][]byte, began time.Time, err error) {
@@ -78,10 +84,8 @@ func cause(err error) string {
 	if e, ok := err.(*Error); ok && (e.Code == "" || e.args != "") {
 		text = e.Text
 	}
-	return oneLine.Replace(text)
+	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c == '\r' || c == '\n' }), " ")
 }
-
-var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // result describes a reply by its first line, in RESP: a status or a number unchanged, and the size of any longer reply.
 func result(reply []byte) string {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"sync/atomic"
-	"time"
 )
 
 // A pipeline holds the running commands of one client. It is used with a remote store only. Commands on
@@ -79,8 +78,7 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 	for !c.chargeInput(len(c.in.buf) + t.cost()) {
 		if len(p.tasks) == 0 {
 			c.mark, c.last = len(c.w), true
-			c.fail(errMemory)
-			c.observe(cmd, args, time.Time{}, errMemory)
+			c.refuseCommand(cmd, args, errMemory)
 			return true
 		}
 		p.awaitFirst()

@@ -61,8 +61,12 @@ func describe(err error) (message string, details []string) {
 		}
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
+			text := err.Error()
+			if !strings.Contains(text, inner.Error()) {
+				return text, nil // it says in its own words what inner says
+			}
 			message, details = describe(inner)
-			return reword(err.Error(), inner, message), details
+			return reword(text, inner, message), details
 		}
 	case interface{ Unwrap() []error }:
 		all := e.Unwrap()

@@ -64,6 +64,7 @@ func TestDetails(t *testing.T) {
 		{&NextError{Err: &DetailError{Err: Describe(client.Get("k"), detailed), Details: []string{"c"}}}, `get "k": the store answered: no`, "a|b|c"},
 		{errors.Join(nil, &OverTLSError{About("k", detailed)}), "the store answered: no", "a|b"},
 		{fmt.Errorf("lock: %w", detailed), "lock: the store answered: no", "a|b"},
+		{&ownWords{detailed}, "in its own words", ""},
 		{&CauseError{What: "no lock", Err: detailed}, "no lock", "the store answered: no|a|b"},
 		{&UnknownError{Err: context.DeadlineExceeded, Within: time.Second, Why: "why"}, "unknown if it was applied: no reply within 1s (--timeout)", "why"},
 		{&NotAppliedError{Err: detailed}, "the write was not applied: the store answered: no", "a|b"},
@@ -76,3 +77,10 @@ func TestDetails(t *testing.T) {
 		}
 	}
 }
+
+// ownWords is an error that does not repeat what it wraps.
+type ownWords struct{ error }
+
+func (*ownWords) Error() string { return "in its own words" }
+
+func (e *ownWords) Unwrap() error { return e.error }
