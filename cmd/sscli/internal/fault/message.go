@@ -43,6 +43,9 @@ func describe(err error) (message string, details []string) {
 		message, details = describe(e.Err)
 		return e.What, append([]string{message}, details...)
 	case *ProtectedError:
+		if e.Refused {
+			return e.describe(), nil // the question has shown them
+		}
 		return e.describe(), e.Details
 	case *NotAppliedError:
 		message, details = noAnswer(e.Err, e.Within)

@@ -68,7 +68,8 @@ func TestDetails(t *testing.T) {
 		{&CauseError{What: "no lock", Err: detailed}, "no lock", "the store answered: no|a|b"},
 		{&UnknownError{Err: context.DeadlineExceeded, Within: time.Second, Why: "why"}, "unknown if it was applied: no reply within 1s (--timeout)", "why"},
 		{&NotAppliedError{Err: detailed}, "the write was not applied: the store answered: no", "a|b"},
-		{&ProtectedError{What: "del", Details: []string{"old"}, Refused: true}, "del: cancelled, nothing was sent", "old"},
+		{&ProtectedError{What: "del", Details: []string{"old"}, Refused: true}, "del: cancelled, nothing was sent", ""},
+		{&ProtectedError{What: "del", Details: []string{"old"}}, "del: this must be confirmed, and there is no terminal", "old"},
 		{errors.Join(detailed, detailed), "the store answered: no; a; b\nthe store answered: no; a; b", ""},
 	} {
 		message, details := describe(test.err)
