@@ -35,8 +35,8 @@ const (
 	ClassCanceled   ErrorClass = 128 // the caller's context was canceled
 )
 
-// Class returns the class of an error of this package, and ClassOther for any other error, such as one that the function
-// given to [Session.WithLock] returned.
+// Class returns the class of an error of this package. An error from elsewhere, such as that of the function given to
+// [Session.WithLock], has the class ClassOther.
 func Class(err error) ErrorClass {
 	store, _ := errors.AsType[*StoreError](err)
 	token, _ := errors.AsType[*TokenError](err)

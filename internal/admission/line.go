@@ -32,11 +32,11 @@ func (l *Line) handshakeTurns() chan struct{} {
 // maxChain bounds the time for which work in line delays goroutines that are ready to run.
 const maxChain = 500 * time.Microsecond
 
-// IsLong reports whether many goroutines stand in line. A caller that may do a part of its work without a turn then should
-// not: as long as the line is short, the processors that it keeps idle cost more than they help others.
+// IsLong reports whether many goroutines stand in line. While they are few, a caller should do outside of the line what
+// needs no turn: the processors that the line keeps idle then cost more than they help others.
 func (l *Line) IsLong() bool { return l.length.Load() > maxShort }
 
-// maxShort is the length of a short line. As many goroutines as stand in it may at the same time do what callers do before.
+// maxShort is the greatest length of a short line.
 const maxShort = 64
 
 // Lock waits for the caller's turn.

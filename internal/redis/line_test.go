@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,11 +34,12 @@ func pipe(t *testing.T, o Options) net.Conn {
 // turns are Turns in a line of a test.
 type turns struct {
 	line sync.Locker
+	long bool
 	hold time.Duration
 }
 
 func (t turns) Line() sync.Locker   { return t.line }
-func (turns) LineIsLong() bool      { return true }
+func (t turns) LineIsLong() bool    { return t.long }
 func (t turns) Hold() time.Duration { return t.hold }
 func (turns) Crowded() bool         { return false }
 
@@ -46,13 +48,31 @@ func (turns) Crowded() bool         { return false }
 func TestReadOutOfLine(t *testing.T) {
 	t.Parallel()
 	line := new(sync.Mutex)
-	c := pipe(t, Options{Turns: turns{line, maxHold}})
+	c := pipe(t, Options{Turns: turns{line, true, maxHold}})
 	ping(t, c)
 	line.Lock()
 	defer line.Unlock()
 	for _, part := range []string{"*2\r\n$4\r\nECHO\r\n$100000\r\n", string(make([]byte, 40_000)), string(make([]byte, 40_000))} {
 		if _, err := io.WriteString(c, part); err != nil {
 			t.Fatalf("%d bytes: %v", len(part), err)
+		}
+	}
+}
+
+// TestParseOutOfLine: much is parsed before it stands in a short line, and in a long line. What cannot be parsed shows it:
+// the reply comes without a turn in the short one alone.
+func TestParseOutOfLine(t *testing.T) {
+	t.Parallel()
+	for _, long := range []bool{false, true} {
+		line := new(countedLine)
+		c := pipe(t, Options{Turns: turns{line, long, maxHold}})
+		ping(t, c)
+		if _, err := io.WriteString(c, "*x\r\n"+strings.Repeat(" ", muchWork)); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := io.ReadAll(c)
+		if turned := line.n.Load() > 0; err != nil || !bytes.HasPrefix(reply, []byte("-ERR Protocol error")) || turned != long {
+			t.Errorf("long %v: in line %v, %q, %v", long, turned, reply, err)
 		}
 	}
 }
@@ -73,7 +93,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	const commands = 1000
 	line := new(countedLine)
-	c := pipe(t, Options{Turns: turns{line, -1}})
+	c := pipe(t, Options{Turns: turns{line, true, -1}})
 	go func() {
 		for range commands / 250 {
 			_, _ = c.Write(bytes.Repeat([]byte("PUBLISH a b\r\n"), 250)) // an error would show in the replies
@@ -118,7 +138,7 @@ func TestCrowdInLine(t *testing.T) {
 	t.Parallel()
 	commands := []string{"PUBLISH a b", "SPUBLISH a b", "CLIENT LIST", "CLIENT KILL ID 99", "RESET"}
 	line := new(joinedLine)
-	s, err := New(Options{Turns: turns{line, maxHold}})
+	s, err := New(Options{Turns: turns{line, true, maxHold}})
 	if err != nil {
 		t.Fatal(err)
 	}

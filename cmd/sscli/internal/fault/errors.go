@@ -281,11 +281,11 @@ func (e *NextError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 // A ProtectedError means that a write in a protected context, or of many keys, was not confirmed.
 // Nothing was written.
 type ProtectedError struct {
-	Context string // the name of the protected context; empty = the write must be confirmed in every context
-	What    string // what was about to be sent
-	Details []string
-	Refused bool // the user was asked, and declined
-	Batch   bool // nobody was asked, because standard input is the batch
+	Context string   // the name of the protected context; empty = the write must be confirmed in every context
+	What    string   // what was about to be sent
+	Details []string // what else is known
+	Refused bool     // the user was asked, and declined
+	Batch   bool     // nobody was asked, because standard input is the batch
 }
 
 func (e *ProtectedError) Error() string { return Message(e) }

@@ -46,7 +46,7 @@ func describe(err error) (message string, details []string) {
 		if e.Refused {
 			return e.describe(), nil // the question has shown them
 		}
-		return e.describe(), e.Details
+		return e.describe(), slices.Clone(e.Details)
 	case *NotAppliedError:
 		message, details = noAnswer(e.Err, e.Within)
 		return "the write was not applied: " + message, details
